@@ -22,7 +22,7 @@ class Datapath(str):
     __slots__ = ()
 
 
-class Ruleset(str):
+class RulesetName(str):
     """The name of a ruleset: a file below ``resources/rulesets``. Those of iptables, ip6tables and nftables have the
     folder in front, as in ``iptables-snat``. Or the path of a file of rules, relative to the suite's folder, with its
     entry (``.yaml``) next to it."""
@@ -37,7 +37,7 @@ class Offered(str):
     __slots__ = ()
 
 
-def beside(source: Path | str | None, named: str) -> str:
+def next_to(source: Path | str | None, named: str) -> str:
     """Return the name of a profile or ruleset unchanged; a path is taken from the folder of the suite that names it."""
     if source is None or not ("/" in named or named.endswith((".yaml", ".yml", *filter(None, ENDINGS.values())))):
         return named
@@ -48,7 +48,7 @@ def beside(source: Path | str | None, named: str) -> str:
 def ruleset_name(source: Path | str | None, named: str) -> str:
     """Return the name of a ruleset that a suite names; a ruleset given by its path is added to the known ones. Raise
     `ConfigError` for a path that is not a file of rules with its entry."""
-    path = beside(source, named)
+    path = next_to(source, named)
     return named if path == named and not Path(path).is_absolute() else add_ruleset(Path(path)).name
 
 
@@ -62,17 +62,17 @@ def known_datapath(value: str) -> Datapath:
     return Datapath(value)
 
 
-def _ruleset(value: str) -> Ruleset:
+def _ruleset(value: str) -> RulesetName:
     """Convert the ruleset of any kind of DUT. Whether it fits the row's kind is checked with the whole row."""
     families = sorted({family for kind in KINDS.values() for family in kind.families})
     try:
-        return Ruleset(find_ruleset(families, ruleset_name(_suite_file(), value), "any DUT").name)
+        return RulesetName(find_ruleset(families, ruleset_name(_suite_file(), value), "any DUT").name)
     except ConfigError as error:
         raise ValueError(str(error)) from None
 
 
 def _offered(value: str) -> Offered:
-    path = beside(_suite_file(), value)
+    path = next_to(_suite_file(), value)
     try:
         load_profile(path)
     except ConfigError as error:
@@ -90,11 +90,11 @@ def _suite_file() -> str | None:
 #: For Robot Framework: how the text of an argument becomes its type.
 CONVERTERS: dict[type, Callable[[Any], Any] | Callable[[Any, Any], Any]] = {
     Datapath: known_datapath,
-    Ruleset: _ruleset,
+    RulesetName: _ruleset,
     Offered: _offered,
 }
 
-_ROW = {"datapath": Datapath, "ruleset": Ruleset, "cpus": int, "rx_queues": int, "profile": Offered}
+_ROW = {"datapath": Datapath, "ruleset": RulesetName, "cpus": int, "rx_queues": int, "profile": Offered}
 
 
 def signature(first: Collection[str], conditions: Collection[str]) -> inspect.Signature:

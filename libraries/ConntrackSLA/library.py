@@ -16,7 +16,7 @@ from robot.running import TestCase as RunningTest
 from robot.running import TestSuite as RunningSuite
 from robot.running.context import EXECUTION_CONTEXTS
 
-from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, Ruleset, signature
+from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, RulesetName, signature
 from ConntrackSLA.promising import KEYWORDS, ROW, Form, no_option, promised_in, topology_of
 from ConntrackSLA.rows import asked_for, brief, gated_rows, given_to_open, named, no_topology, row_of
 from ctbench import __version__
@@ -307,7 +307,7 @@ class ConntrackSLA:
 
     @keyword(tags=["topology"])
     def use_topology(
-        self, datapath: Datapath, ruleset: Ruleset, cpus: int = 1, rx_queues: int = 1, **options: str
+        self, datapath: Datapath, ruleset: RulesetName, cpus: int = 1, rx_queues: int = 1, **options: str
     ) -> None:
         """Chooses a kind of DUT with a ruleset, a number of CPUs and of receive queues per port.
 

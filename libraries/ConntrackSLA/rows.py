@@ -10,7 +10,7 @@ from robot.errors import RobotError
 from robot.model import TagPatterns
 from robot.running import TestCase, TestSuite
 
-from ConntrackSLA.arguments import beside, ruleset_name
+from ConntrackSLA.arguments import next_to, ruleset_name
 from ConntrackSLA.promising import (
     FORMS,
     KEYWORDS,
@@ -95,7 +95,7 @@ def row_of(test: TestCase, resolve: Resolve | None = None) -> Row | None:
     if arguments is None:
         return None  # known when it runs
     if name == OF_THE_GENERATOR.lower() and len(arguments) == 1:
-        profile = load_profile(beside(test.source, arguments[0]))
+        profile = load_profile(next_to(test.source, arguments[0]))
         return Row(test, CABLE, profile, PROMISES["connection rate"])
     if name in _CHOOSE:
         return _in_steps(test, arguments if name == _CHOOSE[0] else None, resolve)
@@ -107,7 +107,7 @@ def _made(test: TestCase, promise: Promise, form: Form, arguments: Sequence[str]
     row = arguments_of(form, promise, arguments)
     if row is None:
         return None
-    profile = load_profile(beside(test.source, row["profile"]))
+    profile = load_profile(next_to(test.source, row["profile"]))
     row["ruleset"] = ruleset_name(test.source, row["ruleset"])
     return Row(test, topology_of(row), profile, promise, promised_in(promise, form, row))
 
@@ -136,7 +136,7 @@ def _in_steps(test: TestCase, chosen: Sequence[str] | None, resolve: Resolve | N
     if (promise := PROMISES.get(name.lower())) is None:
         return None
     if chosen is None:
-        return Row(test, CABLE, load_profile(beside(test.source, profile)), promise)
+        return Row(test, CABLE, load_profile(next_to(test.source, profile)), promise)
     return _made(test, promise, FORMS[0], [*chosen, *_left_out(chosen), f"profile={profile}"])
 
 

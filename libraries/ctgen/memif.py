@@ -193,7 +193,7 @@ class MemifPort(r.Port):
         reason = _text(message[6:102]) if len(message) == MESSAGE_BYTES else "the control socket was closed"
         raise GeneratorError(f"The DUT has closed the memif link to {self._peer}: {reason or 'no reason given'}.")
 
-    def again(self) -> "MemifPort":
+    def connect_again(self) -> "MemifPort":
         """Return a new link to the same socket, in place of this one."""
         self.close()
         return connect(Path(self._peer), self._region.plan)
@@ -311,7 +311,7 @@ class JoinedPort(r.Port):
             link.check_link()
 
     def reconnect(self) -> None:
-        self._links = tuple(link.again() if isinstance(link, MemifPort) else link for link in self._links)
+        self._links = tuple(link.connect_again() if isinstance(link, MemifPort) else link for link in self._links)
         self.tx[:] = list(r.joined([link.tx for link in self._links]))
         self.rx[:] = list(r.joined([link.rx for link in self._links]))
 

@@ -22,13 +22,13 @@ LoadUnit = Literal["connections", "packets"]
 ATTEMPTED_LIMIT = 0.9998
 
 
-class Counted(BaseModel):
+class FrozenCounts(BaseModel):
     """Counts, which do not change afterwards."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Times(Counted):
+class Times(FrozenCounts):
     """Times in the sustain phase, in microseconds: percentiles, and the longest. Those of the software generator are
     never below the time itself, and at most 1/32 above it."""
 
@@ -56,7 +56,7 @@ class Latency(Times):
     jitter: Amount
 
 
-class UdpLatency(Counted):
+class UdpLatency(FrozenCounts):
     """Mean latency through the DUT of UDP messages beside connections, microseconds: from the client to the server, and
     there and back; None where none came back."""
 
@@ -64,7 +64,7 @@ class UdpLatency(Counted):
     round_trip_us: Amount | None
 
 
-class Transport(Counted):
+class Transport(FrozenCounts):
     """Counts of the generator's own TCP, where that retransmits lost packets: from the beginning of the sustain phase
     until nothing was under way."""
 
@@ -79,7 +79,7 @@ class Transport(Counted):
     rtt_max_us: Amount | None = None
 
 
-class Direction(Counted):
+class Direction(FrozenCounts):
     """The packets of one direction that were due in the sustain phase, followed to their arrival or the trial's end."""
 
     #: Packets that the offered load asked for, that were written, that came out.
@@ -96,7 +96,7 @@ class Direction(Counted):
         return (self.intended - self.received) / self.intended if self.intended else 1.0
 
 
-class PortPair(Counted):
+class PortPair(FrozenCounts):
     """The connections (packets) of one pair of ports: those begun (written) in the sustain phase, and those of them
     that ended well (came out)."""
 
@@ -114,7 +114,7 @@ class PortPair(Counted):
         return self.lost / self.attempted if self.attempted else 1.0
 
 
-class LinkWork(Counted):
+class LinkWork(FrozenCounts):
     """The work in the sustain phase of the link threads, which hand frames to the DUT's interfaces (local testbed,
     Linux as DUT). The kernel receives, forwards and delivers in their time, so this is the DUT's work."""
 
@@ -133,7 +133,7 @@ class LinkWork(Counted):
 Traffic = Mapping[str, dict[str, int]]
 
 
-class Trial(Counted):
+class Trial(FrozenCounts):
     """One offered load held for one duration. Counts are of connections begun (packets due) in the sustain phase,
     followed to their end or their timeout; packet counts are of the sustain phase itself.
 
@@ -316,7 +316,7 @@ class Trial(Counted):
 Side = Literal["tested", "other"]
 
 
-class Slice(Counted):
+class Slice(FrozenCounts):
     """A part of a pair's trial in which one side is served, in a closed loop or from backlogs. Counts, never
     opinions."""
 
@@ -342,7 +342,7 @@ class Slice(Counted):
 Profiles = tuple[Profile, Profile]
 
 
-class Opened(Counted):
+class Opened(FrozenCounts):
     """The result of opening connections. Counts, never opinions."""
 
     #: Connections that were asked for; those begun: fewer where many in a row were refused; those that are open now.
@@ -363,7 +363,7 @@ class Opened(Counted):
         return self.begun - self.established
 
 
-class Answered(Counted):
+class Answered(FrozenCounts):
     """The result of one message on each open connection."""
 
     asked: Count

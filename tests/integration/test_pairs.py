@@ -20,12 +20,12 @@ from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.pairs import spoilt
+from ctbench.measure.duet import spoilt
 from ctbench.measure.procedure import Bench
 from ctbench.measure.procedures.pair import Pair
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup, SideBySide
 from ctbench.testbed.testbed import Testbed
+from ctbench.testbed.two_sides import Setup, SideBySide
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import load_profile
@@ -50,8 +50,8 @@ def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def ovs_pair(testbed: Testbed) -> SideBySide:
     testbed.apply_pair(Setup(CONNTRACK), Setup(FORWARD), SHORT)
-    assert testbed.turns is None and testbed.pair is not None
-    return testbed.pair
+    assert testbed.in_turn is None and testbed.side_by_side is not None
+    return testbed.side_by_side
 
 
 def sandboxes(testbed: Testbed) -> list[Sandbox]:
@@ -104,9 +104,9 @@ def test_a_start_has_daemons_of_its_own_and_the_slices_of_either_side_are_its_ow
     for first in ("other", "tested"):
         testbed.apply_pair(Setup(CONNTRACK), Setup(FORWARD), SHORT, first)
         pids += [process_of(each, "ovs-vswitchd") for each in sandboxes(testbed)]
-        assert testbed.pair is not None and testbed.pair.first == first
-        testbed.pair.flush()
-        assert served(testbed.pair)[0].side == first
+        assert testbed.side_by_side is not None and testbed.side_by_side.first == first
+        testbed.side_by_side.flush()
+        assert served(testbed.side_by_side)[0].side == first
         assert testbed.dut.connections() > 0  # only the tested one tracks them
     assert len(set(pids)) == 4
 
@@ -125,7 +125,7 @@ def test_a_side_is_offered_loads_in_a_turn_of_its_own_while_the_other_one_is_sto
 
 def test_what_goes_one_way_through_a_bridge_is_not_flooded(testbed: Testbed) -> None:
     testbed.apply_pair(Setup(Topology(ruleset="normal")), Setup(FORWARD), load_profile("udp-64-1flow"))
-    pair = testbed.pair
+    pair = testbed.side_by_side
     assert pair and isinstance(pair.tested, OvsDpdkDut)
     pair.run_slices(ORDER, SLICE_S, before=True)
     pair.run_slices(ORDER, SLICE_S)
@@ -136,7 +136,7 @@ def test_what_goes_one_way_through_a_bridge_is_not_flooded(testbed: Testbed) -> 
 
 def test_a_backlog_is_worked_off_without_a_loss_and_is_no_slower_than_a_closed_loop(testbed: Testbed) -> None:
     testbed.apply_pair(Setup(Topology(ruleset="normal")), Setup(FORWARD), load_profile("udp-64-1k"))
-    pair = testbed.pair
+    pair = testbed.side_by_side
     assert pair is not None
     pair.flush()
     pair.run_slices(ORDER, SLICE_S, before=True)
@@ -176,8 +176,8 @@ def test_one_that_is_killed_is_named_and_the_next_pair_has_fresh_ones(
 def test_each_side_knows_as_many_connections_as_its_profile_says(testbed: Testbed, topology: Topology) -> None:
     many, few = (SHORT.model_copy(update={"name": f"new-{known}", "known": known}) for known in (20_000, 1000))
     testbed.apply_pair(Setup(topology), Setup(topology, profile=few), many)
-    pair = testbed.pair
-    assert pair is not None and pair.of_scale and pair.apart == (topology != CONNTRACK)
+    pair = testbed.side_by_side
+    assert pair is not None and pair.differs_in_scale and pair.one_at_a_time == (topology != CONNTRACK)
     quick = load("campaigns", "quick", Campaign)
 
     def known() -> dict[str, int]:
@@ -199,10 +199,10 @@ def test_two_that_cannot_stand_side_by_side_are_another_process_at_each_turn_and
     made = Testbed(alone, tmp_path)
     try:
         made.apply_pair(Setup(CONNTRACK), Setup(FORWARD), SHORT, "other")
-        assert made.pair is None and made.turns is not None
+        assert made.side_by_side is None and made.in_turn is not None
         processes = []
         for side in ORDER:
-            dut, generator = made.turns.turn(side)
+            dut, generator = made.in_turn.turn(side)
             bench = Bench(dut, generator, floor_of(SHORT), load("campaigns", "quick", Campaign))
             seen = bench.trials.offer(bench.runner, Rate(1000), 0.2, "search")
             assert seen.trial.completed > 0

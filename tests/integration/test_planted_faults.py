@@ -14,8 +14,8 @@ from ctbench.results.verdict import word_of
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
-from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
+from ctbench.testbed.two_sides import Setup
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import Profile
 from ctgen import plan
@@ -82,7 +82,7 @@ def test_what_does_not_come_through_is_missed_and_a_dead_reference_measures_noth
 
     def planted(testbed: Testbed, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
         apply_pair(testbed, tested, other, profile, first)
-        drop(testbed, testbed.pair._duts[side], clients)
+        drop(testbed, testbed.side_by_side._duts[side], clients)
 
     monkeypatch.setattr(Testbed, "apply_pair", planted)
     record = judged(lambda: measure(run, settings(), topology))

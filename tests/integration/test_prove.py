@@ -11,8 +11,8 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.topology import Topology
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
+from ctbench.testbed.two_sides import Setup
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 from tools.prove import FAULTS, did, plant
@@ -47,7 +47,7 @@ def test_a_fault_takes_effect_in_the_build_that_has_it(
     tested, other = (Setup(Topology(), str(prefix)) for prefix in prefixes.values())
     testbed.apply_pair(tested, other, SHORT)
     order: list[Side] = [*prefixes] * 4
-    slices = testbed.pair.run_slices(order, SLICE_S)
+    slices = testbed.side_by_side.run_slices(order, SLICE_S)
     testbed.close()
     for name, (side, prefix) in zip(names, prefixes.items(), strict=True):
         fault, found = FAULTS[name], did(prefix)

@@ -16,7 +16,7 @@ from ctbench.base.paths import RULESETS
 from ctbench.base.yaml_files import load
 from ctbench.dut import rulesets
 from ctbench.dut.topology import Topology
-from ctbench.measure.campaign import Campaign, ControlPlaneSettings, TableSettings
+from ctbench.measure.campaign import Campaign, ControlPlaneSettings, TableTrials
 from ctbench.measure.procedure import Bench, Outcome, Scripted
 from ctbench.measure.procedures import restart, table_memory
 from ctbench.measure.procedures.accounting import ACCOUNTING
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.beside_others, pytest.mark.usefixtures("resting", "any
 PROFILE = load_profile("held")
 OVS = Topology(timeout_s=120)
 ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful", timeout_s=120)
-HOW = TableSettings.model_validate({"opened_per_s": "20k", "hold": "100ms"})
+HOW = TableTrials.model_validate({"opened_per_s": "20k", "hold": "100ms"})
 CONNECTIONS = 5000
 
 
@@ -55,7 +55,7 @@ def measured(procedure: Scripted, made: Bench) -> Outcome:
 
 
 def bench(
-    testbed: Testbed, topology: Topology, how: TableSettings = HOW, profile: Profile = PROFILE, **limits: float
+    testbed: Testbed, topology: Topology, how: TableTrials = HOW, profile: Profile = PROFILE, **limits: float
 ) -> Bench:
     testbed.apply(topology, profile)
     quick = load("campaigns", "quick", Campaign).model_copy(update={"table": how})

@@ -9,7 +9,7 @@ from ctbench.base.yaml_files import load
 from ctbench.doctor.site import HostPlan, Site, plan_hosts
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
-from ctbench.hosts.machine import CMDLINE, CPU, ISOLATED, NET, NODE, ONLINE, PCI, Facts, Hugepages, Machine
+from ctbench.hosts.machine import CMDLINE, CPU, ISOLATED, NET, NODE, ONLINE, PCI, HostFacts, Hugepages, Machine
 from ctbench.testbed.config import TestbedConfig
 
 CARDS = ("0000:18:00.2", "0000:18:00.3")
@@ -48,15 +48,15 @@ def vfio_links() -> dict[str, str]:
 
 def xeon_facts(
     machine: Mapping[str, Any] | None = None, files: Mapping[str, str] | None = None, **changes: Any
-) -> Facts:
+) -> HostFacts:
     """Facts of a host of the article, with changes."""
-    made = Facts(replace(XEON, **(machine or {})), xeon_files() | dict(files or {}), vfio_links())
+    made = HostFacts(replace(XEON, **(machine or {})), xeon_files() | dict(files or {}), vfio_links())
     return replace(made, **changes)
 
 
 def kernels_card(
-    facts: Facts, card: str, interface: str, mac: str, *, driver: str = "i40e", up: bool = True, below: str = ""
-) -> Facts:
+    facts: HostFacts, card: str, interface: str, mac: str, *, driver: str = "i40e", up: bool = True, below: str = ""
+) -> HostFacts:
     """The same with a card in the kernel's hands. `below`: of a device below the PCI device, `virtio1/`."""
     links = {**facts.links, f"{PCI}/{card}/driver": driver, f"{PCI}/{card}/{below}net/{interface}": ""}
     files = {
@@ -100,6 +100,6 @@ class ReplayedHost(LocalHost):
         return Path("/nonexistent") / remote.lstrip("/")
 
 
-def site(plan: HostPlan, facts: Facts | None = None, answers: Mapping[str, str] | None = None) -> Site:
+def site(plan: HostPlan, facts: HostFacts | None = None, answers: Mapping[str, str] | None = None) -> Site:
     """A host as the doctor found it."""
     return Site(ReplayedHost(answers), plan.ssh, facts or xeon_facts(), plan)

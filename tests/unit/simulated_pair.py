@@ -8,7 +8,7 @@ from typing import Any
 
 from ctbench.dut.base import Problem
 from ctbench.results.evidence import SideRecord
-from ctbench.testbed.pair import SideBySide
+from ctbench.testbed.two_sides import SideBySide
 from ctbench.traffic.generator import Side, Slice
 
 from .simulated import HealthyDut
@@ -72,7 +72,7 @@ class SimulatedPair(SideBySide):
         return self.flows
 
     @property
-    def apart(self) -> bool:
+    def one_at_a_time(self) -> bool:
         return self.alone
 
     @property

@@ -25,7 +25,7 @@ from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import InTurn, Setup
+from ctbench.testbed.two_sides import InTurn, Setup
 from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile, load_profile
@@ -126,24 +126,24 @@ class SimulatedTestbed(HealthyDut):
         return Placement((0,), (1,), (0,))
 
     def apply(self, topology: Topology, profile: Profile | None = None) -> None:
-        self.pair = self.turns = None
+        self.side_by_side = self.in_turn = None
         self.having = "tested"
         self._stands(topology.key, topology.key)
 
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
-        self.pair = self.turns = None
+        self.side_by_side = self.in_turn = None
         if self.lab:
             turns = InTurn({"tested": tested, "other": other}, "The links end at network cards.", self._become)
             turns.turn("tested")
-            self.turns = turns
+            self.in_turn = turns
             return
         self._stands(f"{tested.topology.key} beside {other.topology.key}", tested.topology.key)
         keys: dict[Side, str] = {"tested": tested.topology.key, "other": other.topology.key}
         own, others = (self.capacities[key] for key in keys.values())
-        self.pair = SimulatedPair(
+        self.side_by_side = SimulatedPair(
             own / others, others, keys=keys, first=first or "tested", programs=self.programs, base=other.build
         )
-        self.pair.duts = dict.fromkeys(keys, self)
+        self.side_by_side.duts = dict.fromkeys(keys, self)
 
     def _become(self, setup: Setup) -> "tuple[SimulatedTestbed, SimulatedTestbed]":
         """In a lab, where a base is one with a build."""
@@ -170,7 +170,7 @@ class SimulatedTestbed(HealthyDut):
             limited = "it was too slow" if capacity >= self.generator_limit else ""
             found = made(load, duration_s, loss=self.lost_in_loops, generator_limited=limited)
             return found.model_copy(update={"under_way": offered.under_way} | parts)
-        having = self.pair.having if self.pair else self.having
+        having = self.side_by_side.having if self.side_by_side else self.having
         leak = self.leak if having in self.leaks else 0.0
         loss = leak if load <= capacity else 1 - capacity / load
         limited = "it was too slow" if load > self.generator_limit else ""

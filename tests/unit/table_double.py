@@ -8,7 +8,7 @@ from typing import Any, Self
 from ctbench.base.errors import GeneratorError
 from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Problem
-from ctbench.measure.campaign import TableSettings
+from ctbench.measure.campaign import TableTrials
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench
 from ctbench.measure.trial import Repetitions
@@ -132,7 +132,7 @@ class HoldingDouble:
 def table_bench(dut: TableDouble, told: list[Observation] | None = None, **more: Any) -> Bench:
     """A bench with this table."""
     tell = told.append if told is not None else lambda _step: None
-    table, floor = more.pop("how", TableSettings()), floor_of(more.pop("profile", HELD), **more.pop("limits", {}))
+    table, floor = more.pop("how", TableTrials()), floor_of(more.pop("profile", HELD), **more.pop("limits", {}))
     return Bench(
         dut, dut, floor, campaign().model_copy(update={"table": table}), on_trial=tell,
         repetitions=WITHOUT_PAUSES(), **more,  # type: ignore[arg-type]

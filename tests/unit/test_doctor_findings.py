@@ -33,7 +33,7 @@ def no_trex_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def row(
     what: str,
-    facts: machines.Facts | None = None,
+    facts: machines.HostFacts | None = None,
     answers: Mapping[str, str] | None = None,
     host: str = "dut",
     **testbed: Any,
@@ -44,7 +44,7 @@ def row(
     return {finding.what: finding for _, check in checks_of(plan) for finding in check(at)}[what]
 
 
-def local_row(what: str, facts: machines.Facts, **testbed: Any) -> machines.Finding:
+def local_row(what: str, facts: machines.HostFacts, **testbed: Any) -> machines.Finding:
     """What is found of the CPUs or the memory of this machine, for the local testbed."""
     local = load("testbeds", "local", TestbedConfig).model_dump() | testbed
     at = site(plans(TestbedConfig.model_validate(local))["local"], facts)
@@ -94,7 +94,7 @@ OF_CARDS: dict[str, Said] = {
     "a card that DPDK shares with the kernel": (partial(row, CARD, MELLANOX), "ok", "", ()),
     "and needs no IOMMU": (partial(row, "IOMMU", MELLANOX), "unknown", "", ()),
     "a card that is not there": (
-        partial(row, CARD, machines.Facts(XEON, WITHOUT_CARDS)), "bad", "there is no such card", ()),
+        partial(row, CARD, machines.HostFacts(XEON, WITHOUT_CARDS)), "bad", "there is no such card", ()),
     "an IOMMU that is off": (
         partial(row, "IOMMU", xeon_facts(files={machines.CMDLINE: "quiet"}, links=NO_IOMMU)), "bad", "",
         ("intel_iommu=on iommu=pt",)),
@@ -143,7 +143,7 @@ OF_WIRING: dict[str, Said] = {
 # CPUs and memory.
 
 
-def small(*threads: str, **files: str) -> machines.Facts:
+def small(*threads: str, **files: str) -> machines.HostFacts:
     """A machine with as many CPUs as `threads`, which hold the hyper-threads of each one's core; files of CPU 0's
     frequency policy."""
     topology = {f"{machines.CPU}/cpu{cpu}/topology/thread_siblings_list": text for cpu, text in enumerate(threads)}
@@ -152,7 +152,7 @@ def small(*threads: str, **files: str) -> machines.Facts:
     machine = replace(
         XEON, usable_cpus=tuple(range(len(threads))), cores=groups, hugepages=(machines.Hugepages(2048, 0, 0),)
     )
-    return machines.Facts(machine, topology | policy | {f"{machines.CPU}/online": f"0-{len(threads) - 1}"})
+    return machines.HostFacts(machine, topology | policy | {f"{machines.CPU}/online": f"0-{len(threads) - 1}"})
 
 
 def dut(**keys: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from packets import parse
 from wire import Handler, Made, Tap, Wire
 
-from ctbench.measure import pairs
+from ctbench.measure import duet
 from ctbench.traffic.generator import Slice
 from ctbench.traffic.profiles import PacketProfile
 from ctgen import Cable, Generator, plan
@@ -51,7 +51,7 @@ def served(wire: Wire, profile: PacketProfile, turn: Callable[[object], None] = 
 def one_that_counts(handler: Handler, profile: PacketProfile = FLOWS) -> Slice:
     """A slice in which this machine did not keep the generator from looking when the wire began and ended."""
     with Wire(handler, ring_size=RING) as wire:
-        return next(found for _ in range(MANY) if not pairs.spoilt(found := served(wire, profile)))
+        return next(found for _ in range(MANY) if not duet.spoilt(found := served(wire, profile)))
 
 
 def test_a_backlog_is_shown_at_once_and_has_the_flows_in_their_order() -> None:
@@ -121,7 +121,7 @@ def test_a_dut_that_takes_nothing_has_stood_still() -> None:
         generator.connect(Cable(), "other")
         (found,) = generator.run_slices((FLOWS, FLOWS), ("tested",), SLICE_S, lambda _: None, backlogs=True)
     assert (found.completed, found.lost) == (0, 0)
-    assert found.seconds >= 0.05 and not pairs.spoilt(found)
+    assert found.seconds >= 0.05 and not duet.spoilt(found)
     for port in (at_client, at_server):
         port.close()
 

@@ -109,7 +109,7 @@ def test_what_is_open_stays_so_when_the_dut_was_started_again(monkeypatch: pytes
             near, wire.ports[next(sides)] = cable(wire.rings)
             return near
 
-        monkeypatch.setattr(MemifPort, "again", again)
+        monkeypatch.setattr(MemifPort, "connect_again", again)
         held.reconnect()
         assert held.open(100).established == 100
         assert held.ask().answered == 300

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.abilities import Counted, Counter, Round, Workload
+from ctbench.dut.abilities import CountedRound, Counter, InstructionCounts, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount, workload_of
@@ -43,12 +43,14 @@ class CountingDouble(Counter):
     def baseline(self, topology: Topology, workload: Workload) -> Topology | None:
         return None if workload in ("removal", "dump") else BASELINE
 
-    def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
+    def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[InstructionCounts]]:
         if self.trouble_of:
             raise TestbedError(self.trouble_of)
         return [
             [
-                Counted(each.key, seed, (Round(1000, 1000, round(cost * 1000)),), self.doubts.get(each.key, ""))
+                InstructionCounts(
+                    each.key, seed, (CountedRound(1000, 1000, round(cost * 1000)),), self.doubts.get(each.key, "")
+                )
                 for seed, cost in enumerate(self.costs[each.key], 1)
             ]
             for each in topologies

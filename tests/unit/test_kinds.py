@@ -14,7 +14,7 @@ from ctbench.doctor.examine import checks_of
 from ctbench.doctor.site import Site, plan_hosts
 from ctbench.dut import registry as duts
 from ctbench.dut.base import Dut
-from ctbench.dut.cable import CABLE, Cable
+from ctbench.dut.cable import CABLE, CableDut
 from ctbench.dut.kind import ConnectionTable, DutKind, RingPorts, Surroundings
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
@@ -53,7 +53,7 @@ class ToySwitchKind(DutKind):
         return "toy 1"
 
     def build(self, config: ToySwitchConfig, around: Surroundings) -> Dut:
-        return Cable()
+        return CableDut()
 
     def table(self, config: ToySwitchConfig) -> ConnectionTable | None:
         return ConnectionTable("The toy's table", 7, 1, 1, " Buy a larger toy for {entries}.")
@@ -91,7 +91,7 @@ def test_a_testbed_file_can_name_it_and_this_machine_lacks_what_it_says(tmp_path
         toy_testbed().check_machine()
     testbed = Testbed(toy_testbed(), tmp_path)
     testbed.apply(TOY)
-    assert isinstance(testbed.dut, Cable)
+    assert isinstance(testbed.dut, CableDut)
     assert (testbed.program(TOY), testbed.program(CABLE)) == ("toy 1", "")
     testbed.close()
 

@@ -15,14 +15,14 @@ from ctbench.measure.procedure import Bench, Look, Outcome
 from ctbench.measure.procedures.pair import NEAR, Pair, search_of_turns
 from ctbench.measure.procedures.rates import search_s
 from ctbench.measure.procedures.starts import Starts
-from ctbench.measure.starts import Scatter
+from ctbench.measure.start_rule import Scatter
 from ctbench.report import candidate, figures
 from ctbench.report.charts.lines import pair_charts
 from ctbench.results.evidence import PairRecord
 from ctbench.results.verdict import Code
 from ctbench.run.measurement import TestName
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import InTurn, Setup
+from ctbench.testbed.two_sides import InTurn, Setup
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Rate
 
@@ -103,7 +103,7 @@ class Lab:
         nothing = LabDut(1.0)
         return Bench(
             nothing, nothing, floor_of(of_build=0.97), how or campaign(starts=most, bisection=EXACT),
-            sides=self.turns(), again=self.turns, scatter=self.scatter, crashes=self.crashes,
+            sides=self.turns(), set_up_again=self.turns, scatter=self.scatter, crashes=self.crashes,
             gated_rows=self.gated_rows,
             on_look=self.looks.append, on_trial=lambda seen: self.told.append(seen.phase), **more,
         )  # fmt: skip
@@ -281,9 +281,9 @@ def test_a_like_build_is_met_in_a_lab_and_the_scatter_of_blocks_is_that_of_block
 
 def test_a_row_that_is_gated_again_in_a_lab_adds_its_blocks(lab: SimulatedTestbed) -> None:
     begin(lab).measure(OVS, "short-lived")
-    first, again = leave_undecided(lab.output), begin(lab)
-    again.goes_on(first.run_id)
-    (pair,) = again.measure(OVS, "short-lived").evidence.pairs
+    first, set_up_again = leave_undecided(lab.output), begin(lab)
+    set_up_again.goes_on(first.run_id)
+    (pair,) = set_up_again.measure(OVS, "short-lived").evidence.pairs
     assert (pair.before, len(pair.starts)) == (4, 8)
 
 
@@ -328,8 +328,8 @@ def test_what_a_candidate_loses_in_a_lab_counts_where_its_base_holds_the_load(
     assert held and held.met
     # A miss stands on three blocks, and both are set up again for each.
     of_blocks = [name.rpartition(" ")[2] for name in lab.applied if " as " in name][13:]
-    again = ["tested"] if code is Code.HOLDS_LESS else []
-    assert of_blocks == ["other", "tested", *[*again, "other", "tested"] * (blocks - 1)]
+    set_up_again = ["tested"] if code is Code.HOLDS_LESS else []
+    assert of_blocks == ["other", "tested", *[*set_up_again, "other", "tested"] * (blocks - 1)]
 
 
 @pytest.mark.parametrize("side", ["tested", "other"])

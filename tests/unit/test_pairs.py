@@ -12,7 +12,7 @@ import pytest
 
 from ctbench.base.errors import ConfigError, GeneratorError
 from ctbench.dut.base import Problem
-from ctbench.measure import pairs
+from ctbench.measure import duet
 from ctbench.measure.procedure import Bench, Look, Outcome
 from ctbench.measure.procedures.pair import SLICE_S, Pair
 from ctbench.measure.procedures.rates import _of_loops
@@ -40,10 +40,10 @@ def both(tested: int = 1000, other: int = 1000) -> list[Slice]:
 @pytest.mark.parametrize("bend", [0.0, 1e-6])
 def test_a_drift_makes_an_interval_wider_and_moves_nothing(bend: float) -> None:
     """The second slice of a round is the faster one: as often that of the one side as of the other."""
-    speed = [1 + 0.001 * at + bend * at * at for at in range(2 * pairs.LOOKS[0])]
-    slices = [part(side, round(1e6 * now)) for side, now in zip(pairs.turns(0, pairs.LOOKS[0]), speed, strict=True)]
-    logs = [pairs.log_ratio(parts) for parts in pairs.rounds_of(slices)]
-    found = pairs.estimate([log for log in logs if log is not None])
+    speed = [1 + 0.001 * at + bend * at * at for at in range(2 * duet.LOOKS[0])]
+    slices = [part(side, round(1e6 * now)) for side, now in zip(duet.turns(0, duet.LOOKS[0]), speed, strict=True)]
+    logs = [duet.log_ratio(parts) for parts in duet.rounds_of(slices)]
+    found = duet.estimate([log for log in logs if log is not None])
     assert found and found.value == pytest.approx(1, abs=1e-4)
     assert found.low < 1 < found.high
 
@@ -59,7 +59,7 @@ def test_a_drift_makes_an_interval_wider_and_moves_nothing(bend: float) -> None:
     ],
 )
 def test_a_slice_in_which_the_generator_stood_still_is_left_out_and_not_the_duts(bad: Slice, counts: bool) -> None:
-    assert pairs.spoilt(bad) is not counts
+    assert duet.spoilt(bad) is not counts
 
 
 @pytest.mark.parametrize(("share", "speed"), [(0.05, 0.2), (0.1, 0.0), (0.2, 0.05)])
@@ -68,19 +68,19 @@ def test_the_whole_has_the_stalls_that_the_middle_leaves_out(share: float, speed
     slow = set(chance.sample(range(192), round(192 * share)))
     slices = [
         part(side, round(1000 * chance.gauss(1, 0.03) * (speed if side == "tested" and at // 2 in slow else 1)))
-        for at, side in enumerate(pairs.turns(0, 192))
+        for at, side in enumerate(duet.turns(0, 192))
     ]
     lost, tested = share * (1 - speed), [each for each in slices if each.side == "tested"]
-    whole, served = pairs.whole(slices, 0.01), pairs.serves([(each.completed, each.seconds) for each in tested], "/s")
+    whole, served = duet.whole(slices, 0.01), duet.serves([(each.completed, each.seconds) for each in tested], "/s")
     assert whole.value == pytest.approx(1 - lost, abs=0.02) and whole.low <= 1 - lost <= whole.high < 1
     assert served.value == pytest.approx(25_000 * whole.value, rel=0.02) and served.low < served.value < served.high
-    assert pairs.stalled(tested) == pytest.approx(share if speed < pairs.STALL else 0, abs=0.06)
-    middle = pairs.estimate([log for parts in pairs.rounds_of(slices) if (log := pairs.log_ratio(parts)) is not None])
+    assert duet.stalled(tested) == pytest.approx(share if speed < duet.STALL else 0, abs=0.06)
+    middle = duet.estimate([log for parts in duet.rounds_of(slices) if (log := duet.log_ratio(parts)) is not None])
     assert middle and middle.value > 0.95
 
 
 def test_a_rate_that_is_lost_in_scatter_is_a_number_that_a_record_holds() -> None:
-    served = pairs.serves([(0, 0.05), (2e6, 0.05)], "/s")
+    served = duet.serves([(0, 0.05), (2e6, 0.05)], "/s")
     assert served.low < served.value / 1000 and 1000 * served.value < served.high
 
 
@@ -107,13 +107,13 @@ def served_at(kind: str, slices: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def intervals_of_sums(counts: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of `pairs._of_sums`, as logarithms, of many pairs at once: (pairs, rounds, 4)."""
-    batches = min(pairs.BATCHES, counts.shape[1])
+    """The ends of `duet._of_sums`, as logarithms, of many pairs at once: (pairs, rounds, 4)."""
+    batches = min(duet.BATCHES, counts.shape[1])
     begins = [part[0] for part in np.array_split(np.arange(counts.shape[1]), batches)]
     parts = np.add.reduceat(counts, begins, axis=1)
     total = parts.sum(axis=1, keepdims=True)
-    value = pairs._log_ratio(total)
-    return intervals(batches * value - (batches - 1) * pairs._log_ratio(total - parts), value[:, 0], error / 2)
+    value = duet._log_ratio(total)
+    return intervals(batches * value - (batches - 1) * duet._log_ratio(total - parts), value[:, 0], error / 2)
 
 
 def intervals(logs: np.ndarray, value: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
@@ -127,31 +127,31 @@ def intervals(logs: np.ndarray, value: np.ndarray, error: float) -> tuple[np.nda
 @pytest.mark.parametrize("kind", SPEEDS)
 def test_the_interval_of_the_whole_errs_as_seldom_as_it_says(kind: str) -> None:
     """Of pairs that are looked at four times."""
-    served, _ = served_at(kind, 2 * pairs.LOOKS[-1])
-    order = pairs.turns(0, pairs.LOOKS[-1])
+    served, _ = served_at(kind, 2 * duet.LOOKS[-1])
+    order = duet.turns(0, duet.LOOKS[-1])
     tested_first = np.array([side == "tested" for side in order[::2]])
     first, second = served[:, ::2], served[:, 1::2]
     tested, other = np.where(tested_first, first, second), np.where(tested_first, second, first)
     counts = np.stack([tested, np.full_like(tested, 0.04), other, np.full_like(other, 0.04)], axis=2)
     missed = np.zeros(PAIRS, bool)
-    for look in pairs.LOOKS:
-        low, high = intervals_of_sums(counts[:, :look], pairs.ERROR / len(pairs.LOOKS))
+    for look in duet.LOOKS:
+        low, high = intervals_of_sums(counts[:, :look], duet.ERROR / len(duet.LOOKS))
         missed |= (low > 0) | (high < 0)
     assert missed.sum() <= MISSES
-    found = pairs.whole([part(*each) for each in zip(order, served[0], strict=True)], pairs.ERROR / len(pairs.LOOKS))
+    found = duet.whole([part(*each) for each in zip(order, served[0], strict=True)], duet.ERROR / len(duet.LOOKS))
     assert found.ends == pytest.approx((math.exp(low[0]), math.exp(high[0])))
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [*product(("quiet", "drifting"), pairs.LOOKS), *product(("bimodal",), pairs.LOOKS[2:])]
+    ("kind", "count"), [*product(("quiet", "drifting"), duet.LOOKS), *product(("bimodal",), duet.LOOKS[2:])]
 )
 def test_the_interval_of_what_a_side_serves_errs_as_seldom_as_it_says(kind: str, count: int) -> None:
     served, expected = served_at(kind, count)
     seconds, one = np.full_like(served, 0.05), np.ones_like(served)
-    low, high = intervals_of_sums(np.stack([served, seconds, one, one], axis=2), pairs.ERROR)
+    low, high = intervals_of_sums(np.stack([served, seconds, one, one], axis=2), duet.ERROR)
     truth = math.log(expected.mean() / 0.05)
     assert ((low > truth) | (high < truth)).sum() <= MISSES
-    found = pairs.serves([(completed, 0.05) for completed in served[0]], "/s")
+    found = duet.serves([(completed, 0.05) for completed in served[0]], "/s")
     assert found.ends == pytest.approx((math.exp(low[0]), math.exp(high[0])))
 
 
@@ -162,7 +162,7 @@ def test_the_interval_of_closed_loops_errs_as_seldom_as_it_says(kind: str) -> No
     missed = np.zeros(PAIRS, bool)
     for count in (3, 4, 5):
         rates, truth = served[:, :count], math.log(expected[:count].mean())
-        low, high = intervals(np.log(rates), np.log(rates.mean(axis=1)), pairs.ERROR / 2 / 3)
+        low, high = intervals(np.log(rates), np.log(rates.mean(axis=1)), duet.ERROR / 2 / 3)
         missed |= (low > truth) | (high < truth)
     assert missed.sum() <= MISSES
     found = _of_loops([float(rate) for rate in served[0]], METRICS["saturation_pps"])
@@ -175,16 +175,16 @@ def test_the_interval_of_closed_loops_errs_as_seldom_as_it_says(kind: str) -> No
         # Published, two-sided.
         (25, 0.05, 89), (25, 0.01, 68), (50, 0.05, 434), (50, 0.01, 373), (100, 0.05, 1955), (100, 0.01, 1779),
         # Of the looks, counted once with integers of any length, in which nothing is rounded.
-        *((count, pairs.ERROR / 4, critical) for count, critical in ((24, 47), (48, 298), (96, 1508), (192, 6943))),
+        *((count, duet.ERROR / 4, critical) for count, critical in ((24, 47), (48, 298), (96, 1508), (192, 6943))),
     ],
 )  # fmt: skip
 def test_the_interval_is_that_of_the_tables_of_the_signed_rank_test(count: int, error: float, critical: int) -> None:
-    assert pairs._outside(count, error) == critical
+    assert duet._outside(count, error) == critical
 
 
 def test_too_few_rounds_have_no_interval() -> None:
-    assert pairs.estimate([0.0] * 9) is None
-    assert pairs.estimate([0.0] * 10) is not None
+    assert duet.estimate([0.0] * 9) is None
+    assert duet.estimate([0.0] * 10) is not None
 
 
 KEYS: Mapping[Side, str] = {
@@ -261,7 +261,7 @@ def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() ->
     pair = OddPair(1.0)
     found = measure(pair, 1.0, looks)
     assert (found.verdicts["ratio"].kept, found.verdicts["ratio"].code) == (None, Code.TOO_CLOSE)
-    assert [look.found and look.found.rounds for look in looks] == list(pairs.LOOKS)
+    assert [look.found and look.found.rounds for look in looks] == list(duet.LOOKS)
     assert [look.goes_on for look in looks] == [True, True, True, False]
     assert not any(look.decided for look in looks)
     assert pair.flushes == len(looks)
@@ -288,7 +288,7 @@ def test_nothing_counts_before_each_side_has_seen_every_flow_each_way(directions
     bench = Bench(SharpDut(0), SharpDut(0), of(0.9, flows), campaign(), sides=pair)
     Pair().run(bench)
     slices = [200_000 * (SLICE_S - SETTLING_S) * slow(number) for number in range(pair.number)]
-    warm_up = slices[: -2 * pairs.LOOKS[0]]
+    warm_up = slices[: -2 * duet.LOOKS[0]]
     assert sum(warm_up) / 2 >= packets > sum(warm_up[:-2]) / 2
     Pair(looks=(16, 32)).run(replace(bench, floor=of(None, flows)))
     assert pair.flushes == 2, "the second look goes on with what is known"
@@ -391,7 +391,7 @@ def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs(
     record = found.evidence.pairs[0]
     assert found.result and found.result.value == pytest.approx(0.8, rel=0.02)
     assert record.served == "from backlogs" and record.tested.held == record.other.held == 0
-    assert pair.of_backlogs == pairs.ROUND * len(record.ratios) and found.limited_by == "dut"
+    assert pair.of_backlogs == duet.ROUND * len(record.ratios) and found.limited_by == "dut"
     assert "from backlogs, as the traffic generator was the limit of a closed loop" in found.reason
     assert "saturation_pps" not in found.figures, "which is what is served in a closed loop"
     if promised:

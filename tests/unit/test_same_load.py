@@ -12,7 +12,7 @@ import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.measure.campaign import SaturationSettings
-from ctbench.measure.in_turn import BLOCKS, MOST_LASTING, blocks
+from ctbench.measure.loads_in_turn import BLOCKS, MOST_LASTING, blocks
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.same_load import LOADS, SameLoad
 from ctbench.results.evidence import Evidence, PairRecord, SideRecord
@@ -148,7 +148,7 @@ class Builds:
     set_up: list[int] = field(default_factory=list)
     breaks: Exception | None = None
 
-    def again(self, number: int) -> SimulatedPair:
+    def set_up_again(self, number: int) -> SimulatedPair:
         self.set_up.append(number)
         if self.breaks:
             raise self.breaks
@@ -162,7 +162,8 @@ class Builds:
         )
         bench = Bench(
             self.duts["tested"], self.duts["tested"], floor or floor_of(of_build=0.97, **LIMITS), campaign(),
-            sides=SimulatedPair(duts=self.duts), again=self.again, earlier=starts if self.serves else None,
+            sides=SimulatedPair(duts=self.duts), set_up_again=self.set_up_again,
+            earlier=starts if self.serves else None,
         )  # type: ignore[arg-type]  # fmt: skip
         return SameLoad(how).run(bench)
 

@@ -9,7 +9,7 @@ from ctbench.dut.base import Problem
 from ctbench.measure import sequential
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Outcome
-from ctbench.measure.procedures.rates import known_of
+from ctbench.measure.procedures.rates import known_rates
 from ctbench.measure.trial import Trials
 from ctbench.results import verdict
 from ctbench.results.evidence import Evidence
@@ -54,7 +54,7 @@ def test_the_chance_of_a_wrong_decision_is_as_stated_and_what_is_plain_is_decide
 def play(
     outcomes: str,
     told: list[Observation] | None = None,
-    known: sequential.Known | None = None,
+    known: sequential.KnownRates | None = None,
     ceiling: float | None = None,
 ) -> Outcome:
     """Run the test over a script: g(ood), b(ad), i(nvalid), f(atal), e(rror). All of it has to be used."""
@@ -69,7 +69,7 @@ def play(
         return seen(problems, load=load, duration=duration, loss=0.05 * (outcome == "b"), generator_limited=limited)
 
     on_trial = told.append if told is not None else lambda _step: None
-    runner, known = RunnerOf(trial), known or sequential.Known()
+    runner, known = RunnerOf(trial), known or sequential.KnownRates()
     result = sequential.SequentialTest(runner, LOAD, 5.0, known, Trials(on_trial)).run(ceiling)
     assert next(script, None) is None, "the test stopped too early"
     return result
@@ -99,7 +99,7 @@ def test_what_outweighs_the_other_decides_and_what_ends_it_has_its_cause(
 
 
 def test_what_nine_trials_do_not_decide_is_too_close_to_call() -> None:
-    near = sequential.Known(rates=(LOAD * 1.02,), scatter=0.07)
+    near = sequential.KnownRates(rates=(LOAD * 1.02,), scatter=0.07)
     result = play("gbggbbggb", known=near)
     assert (result.verdicts["cps"].kept, result.limited_by) == (None, "floor")
     assert result.verdicts["cps"].reason == (
@@ -109,7 +109,7 @@ def test_what_nine_trials_do_not_decide_is_too_close_to_call() -> None:
 
 
 def test_trials_of_the_search_do_not_count_near_the_floor() -> None:
-    near = sequential.Known(rates=(LOAD * 1.02,), trials=(held(LOAD * 1.02, 5),))
+    near = sequential.KnownRates(rates=(LOAD * 1.02,), trials=(held(LOAD * 1.02, 5),))
     result = play("bbbb", known=near)
     assert result.verdicts["cps"].kept is False
     assert "0 of 4 trials at 10.0 k/s held, although a trial at 10.2 k/s had held" in result.verdicts["cps"].reason
@@ -136,12 +136,12 @@ def held(load: float, duration: float, loss: float = 0.0) -> Observation:
 def test_far_from_the_floor_one_trial_that_confirms_it_is_enough(
     rate: float, made: tuple[Observation, ...], outcomes: str, kept: bool
 ) -> None:
-    result = play(outcomes, known=sequential.Known(rates=(rate,), trials=made))
+    result = play(outcomes, known=sequential.KnownRates(rates=(rate,), trials=made))
     assert (result.verdicts["cps"].kept, len(result.trials)) == (kept, len(outcomes))
     assert result.verdicts["cps"].code is (Code.FAR if len(outcomes) <= 1 else Code.SPRT)
 
 
-SLOW = sequential.Known(rates=(1_600.0,))
+SLOW = sequential.KnownRates(rates=(1_600.0,))
 
 
 @pytest.mark.parametrize(
@@ -149,12 +149,12 @@ SLOW = sequential.Known(rates=(1_600.0,))
     [
         (SLOW, "b", False, Code.FAR),
         (SLOW, "gggg", None, Code.GENERATOR),
-        (sequential.Known(), "", None, Code.GENERATOR),
-        (sequential.Known(rates=(5_800.0,)), "", None, Code.GENERATOR),
+        (sequential.KnownRates(), "", None, Code.GENERATOR),
+        (sequential.KnownRates(rates=(5_800.0,)), "", None, Code.GENERATOR),
     ],
 )
 def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_far_below_either_and_never_met(
-    known: sequential.Known, outcomes: str, kept: bool | None, code: Code
+    known: sequential.KnownRates, outcomes: str, kept: bool | None, code: Code
 ) -> None:
     result = play(outcomes, known=known, ceiling=6_000.0)
     assert (result.verdicts["cps"].kept, result.limited_by) == (kept, "floor" if outcomes == "b" else "generator")
@@ -176,5 +176,5 @@ def test_what_failed_is_nothing_that_a_dut_does_at_least(
 ) -> None:
     figures = {"cps": Estimate(rate, "connections/s")} if rate else {}
     evidence = Evidence(trials=[], upper_bound=5_000.0)
-    known = known_of(Outcome(METRICS["cps"], figures, limited_by, "", bool(rate), evidence=evidence), SHORT)
+    known = known_rates(Outcome(METRICS["cps"], figures, limited_by, "", bool(rate), evidence=evidence), SHORT)
     assert (known.rates, known.at_least) == (rates, at_least)

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctbench.base.errors import Crashed
-from ctbench.measure import pairs, starts
+from ctbench.measure import duet, start_rule
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.starts import Starts, seconds_of_start
-from ctbench.measure.starts import ERROR, Budget, Moderated, Scatter
+from ctbench.measure.start_rule import ERROR, Budget, Moderated, Scatter
 from ctbench.measure.trial import Repetitions
 from ctbench.results.evidence import PairRecord
 from ctbench.results.statistics import student
@@ -36,7 +36,7 @@ NOTHING = Scatter()
 #: Of the simulated gates.
 BUDGET = Budget(simulation.ROWS, len(simulation.LOOKS))
 #: Of blocks of searches in a lab.
-LAB_LOOKS = starts.looks(16)
+LAB_LOOKS = start_rule.looks(16)
 
 
 def scattered(degrees: int, deviation: float) -> Scatter:
@@ -45,7 +45,7 @@ def scattered(degrees: int, deviation: float) -> Scatter:
 
 def keeps(middle: Moderated) -> bool | None:
     """Whether a candidate keeps 97 % of its base by this much alone."""
-    return starts.decide([middle, middle], 0.97)
+    return start_rule.decide([middle, middle], 0.97)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_simulated_rule_is_the_one_of_the_library(figures: int) -> None:
             for until, following in zip(looks, [*looks[1:], math.inf], strict=True):
                 logs = row[:, gate, :until].tolist()
                 estimates = [Moderated.of(*each, budget) for each in zip(logs, before, strict=False)]
-                answer = starts.decide(estimates, simulation.FLOOR)
+                answer = start_rule.decide(estimates, simulation.FLOOR)
                 if answer is not None or (following > simulation.OWN and left < following - until):
                     break
                 left -= following - until if following > simulation.OWN else 0
@@ -185,7 +185,7 @@ def test_a_loose_row_does_not_borrow_how_near_the_starts_of_quiet_ones_lie() -> 
     assert missed(0.0) <= 0.005 and missed(0.1) >= 0.4
     before = scattered(12, 0.003)
     assert Moderated.of([0.1, -0.1, 0.08, -0.12], before, BUDGET).degrees == 3
-    assert Moderated.of([0.003, -0.004, 0.002, 0.0], before, BUDGET).degrees == 3 + starts.MOST_BORROWED
+    assert Moderated.of([0.003, -0.004, 0.002, 0.0], before, BUDGET).degrees == 3 + start_rule.MOST_BORROWED
 
 
 def test_a_difference_that_two_builds_of_one_source_have_is_no_evidence() -> None:
@@ -224,7 +224,7 @@ class Builds:
     ) -> tuple[Outcome, PairRecord]:
         bench = Bench(
             SharpDut(1e5), SharpDut(1e5), floor_of(profile, of_build=floor), campaign(starts=most),
-            sides=self.pair(0), again=self.pair, scatter=self.scatter, crashes=self.crashes,
+            sides=self.pair(0), set_up_again=self.pair, scatter=self.scatter, crashes=self.crashes,
             gated_rows=self.gated_rows, before=before, more_starts=Repetitions(self.more_s),
         )  # fmt: skip
         found = Starts().run(bench)
@@ -315,11 +315,11 @@ def test_a_second_gate_of_a_row_adds_its_starts_to_those_of_the_first() -> None:
     near = [0.98, 0.995, 0.96, 0.97]
     _, first = Builds(near).run(most=8)
     assert (first.before, first.shared_looks, len(first.starts)) == (0, 2, 8)
-    again = Builds([0.97, 0.99, 0.965, 0.98])
-    found, second = again.run(most=8, before=first)
+    set_up_again = Builds([0.97, 0.99, 0.965, 0.98])
+    found, second = set_up_again.run(most=8, before=first)
     assert [each.rounds for each in second.looks] == [12, 16] and found.verdicts["of_build"].kept is None
     assert (second.before, second.shared_looks, len(second.starts)) == (8, 4, 16)
-    assert [each.first for each in second.starts] == again.set_up * 2 == ["other", "tested"] * 8
+    assert [each.first for each in second.starts] == set_up_again.set_up * 2 == ["other", "tested"] * 8
     assert second.starts[:8] == first.starts and second.ratios[:8] == pytest.approx(first.ratios)
     assert second.result and second.result.value == pytest.approx(math.prod(second.ratios) ** (1 / 16))
     _, third = Builds([1.01]).run(most=4, before=second)
@@ -369,7 +369,7 @@ def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs_from_the
     assert (found.verdicts["of_build"].kept, found.verdicts["of_build"].code) == (False, Code.INTERVAL)
     assert pair.served == "from backlogs" and pair.ratios == pytest.approx([0.9, 0.91, 0.89, 0.9], rel=0.02)
     closed_loops = [len(each.order) - each.of_backlogs for each in made]
-    assert closed_loops[0] > pairs.ROUND * starts.ROUNDS["packets"] > closed_loops[1] == closed_loops[-1]
+    assert closed_loops[0] > duet.ROUND * start_rule.ROUNDS["packets"] > closed_loops[1] == closed_loops[-1]
 
 
 def test_what_would_decide_a_close_row_is_said() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.base import Problem
-from ctbench.measure.campaign import TableSettings
-from ctbench.measure.in_turn import MOST_LASTING
+from ctbench.measure.campaign import TableTrials
+from ctbench.measure.loads_in_turn import MOST_LASTING
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures.sustained import SUSTAINED_IN_TURN, SUSTAINED_RATE
 from ctbench.results.verdict import Code, by_long_turns
@@ -57,7 +57,7 @@ class Lasting(TableDouble):
 
 
 def sustained(dut: Lasting, trials: int = 0, **more: Any) -> Outcome:
-    bench = table_bench(dut, how=TableSettings(sustained=trials), limits={"sustained_cps": 20_000.0})
+    bench = table_bench(dut, how=TableTrials(sustained=trials), limits={"sustained_cps": 20_000.0})
     return SUSTAINED_RATE.run(replace(bench, **more))
 
 
@@ -67,7 +67,7 @@ def test_the_table_is_filled_to_what_the_rate_leaves_before_two_sweeps_count() -
     assert [(each.expected, each.found) for each in found.evidence.table] == [(420_000, 420_000)]
     assert (found.verdicts["sustained_cps"].kept, found.limited_by) == (True, "floor")
     for trials in (0, 2):
-        bench = table_bench(Lasting(), how=TableSettings(sustained=trials))
+        bench = table_bench(Lasting(), how=TableTrials(sustained=trials))
         assert SUSTAINED_RATE.expected_at(bench) == max(1, trials) * 50.5
 
 
@@ -162,13 +162,13 @@ def test_a_candidate_has_to_sustain_what_its_base_sustains(
 ) -> None:
     duts, set_up = {"tested": tested, "other": other}, list[int]()
 
-    def again(number: int) -> SimulatedPair:
+    def set_up_again(number: int) -> SimulatedPair:
         set_up.append(number)
         return SimulatedPair(duts=duts)  # type: ignore[arg-type]  # they are sides
 
     # A campaign whose search is shorter than this comparison makes none of a candidate.
-    bench = table_bench(tested, how=TableSettings(sustained=2), limits={"sustained_cps": 20_000.0, **LIMITS})
-    found = SUSTAINED_IN_TURN.run(replace(bench, sides=SimulatedPair(duts=duts), again=again))  # type: ignore[arg-type]
+    bench = table_bench(tested, how=TableTrials(sustained=2), limits={"sustained_cps": 20_000.0, **LIMITS})
+    found = SUSTAINED_IN_TURN.run(replace(bench, sides=SimulatedPair(duts=duts), set_up_again=set_up_again))  # type: ignore[arg-type]
     decided = found.verdicts.get("loss_ratio" if code is Code.HOLDS_LESS else "sustained_cps")
     assert decided and (decided.kept, decided.code) == (kept, code), found.reason
     assert tested.rates == offered and other.rates == [40_000] * asked
@@ -182,6 +182,6 @@ def test_a_candidate_has_to_sustain_what_its_base_sustains(
 
 def test_a_campaign_that_looks_for_the_highest_rate_looks_for_that_of_the_candidate() -> None:
     duts = {"tested": (tested := Lasting()), "other": Lasting()}
-    bench = table_bench(tested, how=TableSettings(sustained=4), limits={"sustained_cps": 20_000.0, **LIMITS})
+    bench = table_bench(tested, how=TableTrials(sustained=4), limits={"sustained_cps": 20_000.0, **LIMITS})
     found = SUSTAINED_IN_TURN.run(replace(bench, sides=SimulatedPair(duts=duts)))  # type: ignore[arg-type]
     assert found.result and found.result.value > 45_000 and tested.rates[0] == 40_000 < tested.rates[1]

@@ -14,7 +14,7 @@ from ctbench.dut.abilities import ThreadLook
 from ctbench.dut.base import Problem
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
-from ctbench.measure.campaign import TableSettings
+from ctbench.measure.campaign import TableTrials
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import Samples
 from ctbench.measure.procedure import Outcome
@@ -30,7 +30,7 @@ from .simulated import made_up_trial
 from .table_double import HoldingDouble, TableDouble, table_bench
 
 FIVE = Topology(timeout_s=5)
-DRAINED = TableSettings(drained=500)
+DRAINED = TableTrials(drained=500)
 
 
 @dataclass
@@ -102,7 +102,7 @@ def test_a_dut_that_dies_is_a_fault_and_one_that_was_disturbed_is_tried_again(mo
 
 
 STEADY = ConnectionProfile(name="steady", server_wait_ms=2000)
-HOW = TableSettings.model_validate({"steady": ["1k", "2k"]})
+HOW = TableTrials.model_validate({"steady": ["1k", "2k"]})
 OFFERED: Any = {"how": HOW, "topology": FIVE, "profile": STEADY}
 
 

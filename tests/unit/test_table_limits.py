@@ -11,7 +11,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.topology import Topology
-from ctbench.measure.campaign import TableSettings
+from ctbench.measure.campaign import TableTrials
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import table_limits
 from ctbench.measure.procedures.port_exhaustion import PORT_EXHAUSTION, TIMED, TRIALS
@@ -27,10 +27,10 @@ from .simulated import made_up_trial
 from .table_double import HELD, HoldingDouble, TableDouble, table_bench
 
 METRIC = METRICS["held_connections"]
-AT_ONCE = TableSettings.model_validate({"hold": "0s"})
+AT_ONCE = TableTrials.model_validate({"hold": "0s"})
 
 
-def capacity(dut: TableDouble, promised: float = 500, how: TableSettings = AT_ONCE, **more: object) -> Outcome:
+def capacity(dut: TableDouble, promised: float = 500, how: TableTrials = AT_ONCE, **more: object) -> Outcome:
     return TABLE_CAPACITY.run(table_bench(dut, how=how, limits={METRIC.name: promised}, **more))
 
 

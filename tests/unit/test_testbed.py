@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import Dut, Ports, Problem
-from ctbench.dut.cable import CABLE, Cable
+from ctbench.dut.cable import CABLE, CableDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.claims import Taken
 from ctbench.hosts.machine import Placement
@@ -24,8 +24,8 @@ from ctbench.run import feasibility
 from ctbench.run.measurement import others
 from ctbench.sla.verdict import compare
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Place, Testbed
+from ctbench.testbed.two_sides import Setup
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 from ctbench.traffic.trex.generator import unsupported
@@ -170,7 +170,7 @@ class Fakes:
 
     def make(self, place: Place) -> Any:
         if place.datapath == CABLE.datapath:
-            return Cable(), FakeSandbox()
+            return CableDut(), FakeSandbox()
         self.duts.append(FakeDut(place, self.told))
         self.prepare(self.duts[-1])
         host = self.hosts[self.duts[-1].name] = FakeSandbox() if self.sandboxed else object()
@@ -190,7 +190,7 @@ def fakes(tmp_path: Path) -> Fakes:
 
 def test_a_flush_and_what_is_told_of_a_pair_are_of_both_sides(fakes: Fakes) -> None:
     fakes.pair()
-    pair = fakes.testbed.pair
+    pair = fakes.testbed.side_by_side
     pair.flush()
     assert fakes.told == ["flush ovs-dpdk", "flush ovs-dpdk+"]
     assert fakes.connector.forgot == 1  # the connections that were under way are in no table any more
@@ -209,7 +209,7 @@ def test_a_start_sets_both_up_again_and_either_one_first(fakes: Fakes, first: Si
     assert fakes.connector.wired == names and sorted(fakes.told) == sorted(f"restore {name}" for name in names)
     # Each runs alone while the generator lets go of it: one that waits for its CPU may be reading what goes.
     assert fakes.connector.let_go_of == [("tested", names[:1]), ("other", names[1:])]
-    pair = fakes.testbed.pair
+    pair = fakes.testbed.side_by_side
     assert pair and pair.first == first and pair.sides()["other"].build == BUILD
     assert fakes.testbed.dut.name == "ovs-dpdk"  # type: ignore[attr-defined]
 
@@ -217,7 +217,7 @@ def test_a_start_sets_both_up_again_and_either_one_first(fakes: Fakes, first: Si
 def test_builds_are_duts_of_their_own_and_no_more_than_two_stand(fakes: Fakes) -> None:
     fakes.pair(other=CONNTRACK, build=BUILD)
     assert fakes.connector.wired == ["ovs-dpdk", f"ovs-dpdk{BUILD}"]
-    assert fakes.testbed.pair and fakes.testbed.pair.sides()["other"].build == BUILD
+    assert fakes.testbed.side_by_side and fakes.testbed.side_by_side.sides()["other"].build == BUILD
     fakes.pair(other=CONNTRACK, build="distribution")  # which is the testbed's own
     assert fakes.connector.wired == ["ovs-dpdk", "ovs-dpdk+"]
     assert fakes.told == [f"restore ovs-dpdk{BUILD}"]
@@ -229,7 +229,7 @@ def test_a_turn_of_two_builds_is_a_start_and_what_a_record_says_is_of_the_tested
     fakes = Fakes(tmp_path, pairs=False)
     tested, base = Setup(CONNTRACK, BUILD), Setup(CONNTRACK)
     fakes.testbed.apply_pair(tested, base, PROFILE, "other")
-    turns = fakes.testbed.turns
+    turns = fakes.testbed.in_turn
     fakes.duts[0].version = "3.3.0"
     turns.turn("other")
     turns.turn("tested")
@@ -239,7 +239,7 @@ def test_a_turn_of_two_builds_is_a_start_and_what_a_record_says_is_of_the_tested
     turns.turn("other")
     assert fakes.testbed.dut is fakes.duts[1] and fakes.testbed.facts()["dut"]["version"] == "3.3.0"
     fakes.testbed.discard()
-    assert fakes.testbed.turns is None and fakes.testbed.facts()["dut"] == {}
+    assert fakes.testbed.in_turn is None and fakes.testbed.facts()["dut"] == {}
 
 
 def serves_one(fakes: Fakes) -> None:
@@ -277,14 +277,14 @@ def has_less(name: str, tested: str, beside: str) -> Callable[[Fakes], None]:
 def test_where_two_cannot_stand_the_tested_one_does(fakes: Fakes, happens: Callable[[Fakes], None], why: str) -> None:
     happens(fakes)
     fakes.pair()
-    assert fakes.testbed.pair is None and fakes.testbed.turns and why in fakes.testbed.turns.why
+    assert fakes.testbed.side_by_side is None and fakes.testbed.in_turn and why in fakes.testbed.in_turn.why
     assert fakes.testbed.dut is fakes.duts[0] and fakes.connector.wired == fakes.running() == ["ovs-dpdk"]
 
 
 def test_duts_make_way_for_what_counts_and_it_makes_way_for_a_dut(fakes: Fakes) -> None:
     fakes.pair()
     counter = fakes.testbed.counter("emulated")
-    assert fakes.running() == [] and fakes.testbed.pair is None and fakes.connector.wired == []
+    assert fakes.running() == [] and fakes.testbed.side_by_side is None and fakes.connector.wired == []
     assert fakes.testbed.facts()["dut"]["version"] == "3.1.0"
     assert fakes.testbed.counter("emulated") is counter
     sandbox = fakes.hosts["emulated"]
@@ -350,8 +350,8 @@ FEW = MANY.model_copy(update={"name": "new-10k", "known": 10_000})
 def test_a_profile_of_connections_next_to_others_says_what_makes_them_known(tmp_path: Path) -> None:
     fakes = Fakes(tmp_path)
     fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=FEW), MANY)
-    pair = fakes.testbed.pair
-    assert pair is not None and pair.of_scale and not pair.apart
+    pair = fakes.testbed.side_by_side
+    assert pair is not None and pair.differs_in_scale and not pair.one_at_a_time
     assert pair.known == {"tested": 200_000, "other": 20_000}  # each way
     pair.run_slices(["tested"], 0.05, before=True)
     pair.run_slices(["tested"], 0.05)
@@ -364,7 +364,7 @@ def test_a_profile_of_connections_next_to_others_says_what_makes_them_known(tmp_
     pair.count("tested")
     assert pair.sides()["tested"].entries == 99_000
     fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=MANY), MANY)
-    assert fakes.testbed.pair is not None and not fakes.testbed.pair.of_scale
+    assert fakes.testbed.side_by_side is not None and not fakes.testbed.side_by_side.differs_in_scale
     fakes = Fakes(tmp_path, pairs=False)
     with pytest.raises(MissingResource, match=r"^Two profiles are compared side by side only"):
         fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=FEW), MANY)

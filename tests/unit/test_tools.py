@@ -13,7 +13,7 @@ import pytest
 
 from ctbench.base.errors import ExitStatus
 from ctbench.base.yaml_files import load
-from ctbench.measure import starts
+from ctbench.measure import start_rule
 from ctbench.results import store
 from ctbench.testbed.config import TestbedConfig
 from tools import lab, prove
@@ -43,9 +43,9 @@ class Gates:
             (prefix / "counts").write_bytes(struct.pack("<9Q", 1, 1000, 1000 - slower, slower, *[0] * 5))
         logs = [math.log(1 - slower / 1000) + self.dice.gauss(0, 0.01) for _ in range(16)]
         kept = None
-        for number in starts.looks(16):
-            seen = starts.Moderated.of(logs[:number], starts.Scatter(), starts.Budget(1, 3))
-            kept = starts.decide([seen, seen], FLOOR) if kept is None else kept
+        for number in start_rule.looks(16):
+            seen = start_rule.Moderated.of(logs[:number], start_rule.Scatter(), start_rule.Budget(1, 3))
+            kept = start_rule.decide([seen, seen], FLOOR) if kept is None else kept
         record = row(seen.interval.value, met=kept is True, undecided=kept is None)
         store.write(record, Path(argv[argv.index("--outputdir") + 1]))
         return int({True: ExitStatus.MET, False: ExitStatus.MISSED, None: ExitStatus.NOT_MEASURED}[kept])

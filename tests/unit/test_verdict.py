@@ -7,7 +7,7 @@ import pytest
 
 from ctbench.dut.base import Problem
 from ctbench.measure.procedure import Outcome
-from ctbench.measure.sequential import Known, SequentialTest
+from ctbench.measure.sequential import KnownRates, SequentialTest
 from ctbench.measure.trial import Runner
 from ctbench.results.environment import MachineFacts
 from ctbench.results.floor import BoundMachine, Floor
@@ -91,7 +91,7 @@ def served(rate: float | None, kept: bool | None = None) -> Outcome:
 
 def gate(runner: Runner, load: float = 48_700, metric: str = "cps") -> Outcome:
     """The trials at a floor, of a DUT of which nothing is known yet."""
-    return SequentialTest(runner, load, 5.0, Known(), metric=METRICS[metric]).run()
+    return SequentialTest(runner, load, 5.0, KnownRates(), metric=METRICS[metric]).run()
 
 
 def gated(capacity: float, **dut: float) -> Outcome:

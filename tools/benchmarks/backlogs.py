@@ -21,11 +21,11 @@ from ctbench.base.paths import ROOT
 from ctbench.base.units import format_rate
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
-from ctbench.measure import pairs
+from ctbench.measure import duet
 from ctbench.measure.procedures.pair import SLICE_S
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup, SideBySide
 from ctbench.testbed.testbed import Testbed
+from ctbench.testbed.two_sides import Setup, SideBySide
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import load_profile
 
@@ -50,7 +50,7 @@ COLUMNS = (
     "waited for the generator", "ratio in a closed loop", "ratio from backlogs",
 )  # fmt: skip
 #: Slices of a visit, after which the other way has its turn.
-VISIT = pairs.turns(0, 2)
+VISIT = duet.turns(0, 2)
 SIDES: tuple[Side, Side] = ("tested", "other")
 
 
@@ -71,7 +71,7 @@ def of(slices: Sequence[Slice], side: Side) -> float:
 
 def interval(logs: Sequence[float]) -> str:
     """The middle of some log ratios, with its 99 % interval."""
-    found = pairs.estimate(logs, pairs.ERROR)
+    found = duet.estimate(logs, duet.ERROR)
     return found.as_share(tenths=True) if found else "too few"
 
 
@@ -93,7 +93,7 @@ def row(testbed: Testbed, name: str, times: int, beside: int) -> list[list[str]]
     tested, other, profile_name = ROWS[name]
     profile = load_profile(profile_name)
     testbed.apply_pair(Setup(Topology.parse(tested)), Setup(Topology.parse(other)), profile)
-    pair = testbed.pair
+    pair = testbed.side_by_side
     assert pair is not None, "both stand side by side on this machine"
     learn(pair)
     loops, backlogs = [], []
@@ -102,7 +102,7 @@ def row(testbed: Testbed, name: str, times: int, beside: int) -> list[list[str]]
             for from_backlogs in (False, True) if number % 2 else (True, False):
                 visit = pair.run_slices(VISIT, SLICE_S, backlogs=from_backlogs)
                 (backlogs if from_backlogs else loops).append(visit)
-    used = [at for at in range(times) if not any(map(pairs.spoilt, [*loops[at], *backlogs[at]]))]
+    used = [at for at in range(times) if not any(map(duet.spoilt, [*loops[at], *backlogs[at]]))]
     ratios = [
         interval([log(of(made[at], "tested") / of(made[at], "other")) for at in used]) for made in (loops, backlogs)
     ]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ctbench.measure.starts import ALIKE, MOST_BORROWED, Budget, middle_of_variances, unlike
+from ctbench.measure.start_rule import ALIKE, MOST_BORROWED, Budget, middle_of_variances, unlike
 from ctbench.results.store import read_stored
 from tools.benchmarks.starts import CLOSE, FLOOR, MET, MISSED, Numbers, Whole, assumed, quantiles
 

@@ -19,7 +19,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.promises import PROMISES
-from ctbench.measure.sequential import MOST_TRIALS, Known, SequentialTest
+from ctbench.measure.sequential import MOST_TRIALS, KnownRates, SequentialTest
 from ctbench.measure.trial import MOST_INVALID
 from ctbench.results.verdict import ERROR, GOOD_IF_KEPT, GOOD_IF_NOT
 from ctbench.run.measurement import plan
@@ -96,7 +96,7 @@ Decide = Callable[[Setting, float, int], Told]
 def sequential(setting: Setting, apart: float, seed: int, headroom: float = 0.0) -> Told:
     """The sequential test alone: nothing is known before."""
     dut = setting.dut(FLOOR * (1 + apart), seed)
-    return Told.of(SequentialTest(dut, FLOOR * (1 + headroom), TRIAL_S, Known()).run().verdicts["cps"].kept, dut)
+    return Told.of(SequentialTest(dut, FLOOR * (1 + headroom), TRIAL_S, KnownRates()).run().verdicts["cps"].kept, dut)
 
 
 def whole(campaign: Campaign, setting: Setting, apart: float, seed: int) -> Told:

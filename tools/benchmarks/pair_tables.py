@@ -11,10 +11,10 @@ from pathlib import Path
 from ctbench.base.units import format_count, format_rate
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
-from ctbench.measure.pairs import turns
+from ctbench.measure.duet import turns
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
+from ctbench.testbed.two_sides import Setup
 from ctbench.traffic.profiles import load_profile
 
 PROFILE, SLICE_S, LOOK_S, LOOKS = load_profile("short-lived"), 0.05, 5.0, 18
@@ -42,7 +42,7 @@ def main() -> None:
 
 def row(testbed: Testbed, tested: Topology, way: str) -> str:
     """Serve it for the looks, and count its entries after each."""
-    pair, number = testbed.pair, round(LOOK_S / SLICE_S)
+    pair, number = testbed.side_by_side, round(LOOK_S / SLICE_S)
     assert pair, "it stands beside another one"
     pair.flush()
     entries, made = [], []

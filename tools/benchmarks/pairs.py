@@ -14,7 +14,7 @@ from unit.simulated import floor_of, made_up_floor
 
 from ctbench.base.yaml_files import load
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.pairs import LOOKS, ROUND, log_ratio, rounds_of, turns
+from ctbench.measure.duet import LOOKS, ROUND, log_ratio, rounds_of, turns
 from ctbench.measure.procedure import Bench
 from ctbench.measure.procedures.pair import SLICE_S, Pair
 from tools.benchmarks.machine import Machine, quiet

@@ -23,10 +23,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ctbench.measure import starts
 from ctbench.measure.procedure import Outcome
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RELATIVE, SERVED
 from ctbench.sla.verdict import judge
+
+try:
+    from ctbench.measure import start_rule
+except ImportError:  # the rule of before has it under another name
+    from ctbench.measure import starts as start_rule
 
 #: The last commit before the rule became one file.
 BEFORE = "f1e9045e"
@@ -145,7 +149,7 @@ def of_pair(record: Row, promised: Row) -> list[Any]:
     ratios = [each["value"] for each in counted], [each["whole"]["value"] for each in counted]
     logs = [[math.log(max(ratio, 1e-9)) for ratio in each] for each in ratios]
     most = record["campaign"].get("starts") or 16
-    shared = pair.get("gated_rows") or ROWS, pair.get("shared_looks") or len(starts.looks(most))
+    shared = pair.get("gated_rows") or ROWS, pair.get("shared_looks") or len(start_rule.looks(most))
     more = {"waited": waited, "most": most, "shared": shared, "earlier": pair.get("before", 0)}
     return ["starts", logs, more | {"dead": not made[-1]["tested"], "undecided": promised["undecided"]}]
 
@@ -162,7 +166,7 @@ class Rule:
 
     def __init__(self) -> None:
         #: How far apart starts lay in the rows of a run so far, of both figures.
-        self.scatter: Any = defaultdict(lambda: (starts.Scatter(), starts.Scatter()))
+        self.scatter: Any = defaultdict(lambda: (start_rule.Scatter(), start_rule.Scatter()))
         self.row: Row = {}
         self.floor_of = importlib.import_module(self.floors)
         self.value = getattr(importlib.import_module("ctbench.results.record_model"), self.estimate)
@@ -284,13 +288,13 @@ class Today(Rule):
         return self.rule.by_ratio(found, limit, waited)
 
     def looks(self, more: Row) -> list[int]:
-        own = starts.looks(more["most"])
-        return [more["earlier"] + each for each in (*own, *(times * more["most"] for times in starts.FURTHER))]
+        own = start_rule.looks(more["most"])
+        return [more["earlier"] + each for each in (*own, *(times * more["most"] for times in start_rule.FURTHER))]
 
     def look(self, logs: Any, before: Any, limit: float, more: Row, used: int) -> tuple[bool, bool | None]:
-        budget = starts.Budget(*more["shared"])
-        figures = [starts.Moderated.of(each, known, budget) for each, known in zip(logs, before, strict=True)]
-        kept = starts.decide(figures, limit, more["waited"])
+        budget = start_rule.Budget(*more["shared"])
+        figures = [start_rule.Moderated.of(each, known, budget) for each, known in zip(logs, before, strict=True)]
+        kept = start_rule.decide(figures, limit, more["waited"])
         return kept is not None, kept
 
 
@@ -324,18 +328,18 @@ class Before(Rule):
         return pair.decide(pair.LookRecord(**ends[0], rounds=looks[0]["rounds"], whole=ends[1]), limit, waited)
 
     def looks(self, more: Row) -> list[int]:
-        return starts.looks(more["most"])
+        return start_rule.looks(more["most"])
 
     def look(self, logs: Any, before: Any, limit: float, more: Row, used: int) -> tuple[bool, bool | None]:
         looks, waited = self.looks(more), more["waited"]
-        figures = [starts.Estimate.of(each, known, len(looks)) for each, known in zip(logs, before, strict=True)]
-        kept = starts.decide(*figures, limit)
+        figures = [start_rule.Estimate.of(each, known, len(looks)) for each, known in zip(logs, before, strict=True)]
+        kept = start_rule.decide(*figures, limit)
         if len(waited) == 2 or (kept is not None and ("other" if kept else "tested") in waited):
             return True, None
         # A first look that hardly knew the ratio was not believed.
         if kept is not None and (used > looks[0] or figures[0].interval.width <= 0.1):
             return True, kept
-        in_vain = used > looks[0] and max(each.needed(limit) for each in figures) > starts.GIVEN_UP * more["most"]
+        in_vain = used > looks[0] and max(each.needed(limit) for each in figures) > start_rule.GIVEN_UP * more["most"]
         return used == looks[-1] or in_vain, None
 
 
@@ -388,7 +392,7 @@ def lines(rows: Sequence[Row]) -> Iterator[list[Any]]:
 
 def main() -> None:
     if sys.argv[1:] == ["--decide"]:
-        rule = Before() if hasattr(starts, "GIVEN_UP") else Today()
+        rule = Before() if hasattr(start_rule, "GIVEN_UP") else Today()
         json.dump([rule.decide(row) for row in json.load(sys.stdin)], sys.stdout)
         return
     rows = read([Path(folder) for folder in sys.argv[1:]])

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ctbench.measure.starts import ALIKE, FURTHER, MOST_BORROWED, Budget, looks, middle_of_variances, unlike
+from ctbench.measure.start_rule import ALIKE, FURTHER, MOST_BORROWED, Budget, looks, middle_of_variances, unlike
 from ctbench.results.gate import LEAST_IN_ALL, LEAST_IN_ONE, MOST_OPEN, OF_REACH
 from ctbench.results.statistics import student
 

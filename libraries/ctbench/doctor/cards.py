@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ctbench.doctor.site import Site
 from ctbench.hosts import machine
-from ctbench.hosts.machine import Card, Facts, Finding, bad, ok, unknown
+from ctbench.hosts.machine import Card, Finding, HostFacts, bad, ok, unknown
 from ctbench.hosts.offloads import MERGING, read_offloads, switch_off
 
 #: Drivers that hand a card to DPDK; those of Mellanox (NVIDIA) and of Azure stay the kernel's while DPDK uses the card.
@@ -27,17 +27,17 @@ def check(site: Site) -> Iterator[Finding]:
             yield _offloads(site, card)
 
 
-def numa_node(facts: Facts, card: Card) -> int:
+def numa_node(facts: HostFacts, card: Card) -> int:
     """Return the NUMA node of a card; -1 where it is unknown or the host has only one."""
     return int(facts.files.get(f"{facts.device(card)}/numa_node", -1))
 
 
-def _is_there(facts: Facts, card: Card) -> bool:
+def _is_there(facts: HostFacts, card: Card) -> bool:
     folder = f"{facts.device(card)}/" if card.is_pci else f"{machine.NET}/{card.address}/"
     return any(path.startswith(folder) for path in (*facts.files, *facts.links))
 
 
-def _driver(facts: Facts, card: Card) -> Finding:
+def _driver(facts: HostFacts, card: Card) -> Finding:
     what, role = f"card {card.address}", f"{card.owner}, {card.side}"
     if not _is_there(facts, card):
         find = "lspci -D | grep Ethernet" if card.is_pci else "ip -br link"
@@ -52,7 +52,7 @@ def _driver(facts: Facts, card: Card) -> Finding:
     return bad(what, f"{role}: driver {driver or 'none'}, and DPDK needs {VFIO}", remedy)
 
 
-def _iommu(facts: Facts, cards: tuple[Card, ...]) -> Finding:
+def _iommu(facts: HostFacts, cards: tuple[Card, ...]) -> Finding:
     what = "IOMMU"
     cards = tuple(card for card in cards if card.is_pci)
     drivers = {facts.links.get(f"{facts.device(card)}/driver", "") for card in cards}
@@ -93,7 +93,7 @@ def _node(site: Site, card: Card) -> Finding:
     return ok(what, f"node {node}" + (", as its CPUs" if cpus else ""))
 
 
-def _link(facts: Facts, card: Card) -> Finding:
+def _link(facts: HostFacts, card: Card) -> Finding:
     what, interface = f"link of {card.address}", facts.interface(card)
     carrier = facts.files.get(f"{machine.NET}/{interface}/carrier") if interface else None
     if not interface:

@@ -7,7 +7,7 @@ from ctbench.doctor.site import HostPlan, Site
 from ctbench.dut.registry import KINDS
 from ctbench.hosts import machine
 from ctbench.hosts.limits import LEAST_MB, LEAST_TASKS, NO_LIMITS
-from ctbench.hosts.machine import Facts, Finding, bad, cpu_ranges, ok, parse_cpu_list, unknown
+from ctbench.hosts.machine import Finding, HostFacts, bad, cpu_ranges, ok, parse_cpu_list, unknown
 from ctbench.testbed.cpus import AUTO, plan_cpus
 
 #: The tuned profile of the 2022 article; it sets nohz_full, and lets systemd keep everything off those CPUs.
@@ -27,11 +27,11 @@ def check(site: Site) -> Iterator[Finding]:
     yield _virtual(facts)
 
 
-def _online(facts: Facts) -> tuple[int, ...]:
+def _online(facts: HostFacts) -> tuple[int, ...]:
     return parse_cpu_list(facts.files.get(machine.ONLINE, "")) or facts.machine.usable_cpus
 
 
-def _there(plan: HostPlan, facts: Facts) -> Finding:
+def _there(plan: HostPlan, facts: HostFacts) -> Finding:
     online = _online(facts)
     named = {*plan.forwarding, *plan.generating, *plan.others}
     missing = sorted(named - set(online))
@@ -56,7 +56,7 @@ def _there(plan: HostPlan, facts: Facts) -> Finding:
     return ok("CPUs", f"{shown}: topologies with up to {most} PMD CPU(s)" if plan.duts else shown)
 
 
-def _limits(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
+def _limits(plan: HostPlan, facts: HostFacts) -> Iterator[Finding]:
     """Check the limits of the control group, such as a container's or a login's, where they are below what the machine
     has."""
     what, limits = "control group", facts.machine.limits
@@ -82,7 +82,7 @@ def _limits(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
         yield unknown(what, f"{limits}: enough where nothing else of the group takes it")
 
 
-def _isolated(plan: HostPlan, facts: Facts) -> Finding:
+def _isolated(plan: HostPlan, facts: HostFacts) -> Finding:
     wanted = sorted({*(plan.forwarding if plan.duts_poll else ()), *plan.generating})
     if not plan.is_lab:
         return unknown("isolated CPUs", "not needed: a sandbox changes nothing of the machine")
@@ -115,7 +115,7 @@ def _isolated(plan: HostPlan, facts: Facts) -> Finding:
     return bad("isolated CPUs", f"{cpu_ranges(sorted(isolated)) or 'none'}; {cpu_ranges(left)} should be{by}", remedy)
 
 
-def _governor(plan: HostPlan, facts: Facts) -> Finding:
+def _governor(plan: HostPlan, facts: HostFacts) -> Finding:
     governors: dict[str, list[int]] = {}
     wanted = {*plan.forwarding, *plan.generating} or set(_online(facts))
     for path, name in facts.files.items():
@@ -134,7 +134,7 @@ def _governor(plan: HostPlan, facts: Facts) -> Finding:
     return (bad if plan.is_lab else unknown)("frequency governor", shown, remedy)
 
 
-def _hyper_threads(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
+def _hyper_threads(plan: HostPlan, facts: HostFacts) -> Iterator[Finding]:
     """Report which CPUs share a core. It is judged only between generator and DUT: the 2022 article shares cores on
     purpose."""
     what, files = "hyper-threads", facts.files.items()
@@ -175,7 +175,7 @@ def _cores(groups: Sequence[Sequence[int]]) -> str:
     return ", ".join("+".join(map(str, core)) for core in groups)
 
 
-def _virtual(facts: Facts) -> Finding:
+def _virtual(facts: HostFacts) -> Finding:
     if facts.machine.virtualisation == "none":
         return ok("virtualisation", "none")
     ticks = [int(field) for field in facts.files.get(machine.STAT, "").split("\n")[0].split()[1:]]

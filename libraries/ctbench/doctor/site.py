@@ -8,7 +8,7 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX, SshConfig
 from ctbench.hosts.connections import machine_of
 from ctbench.hosts.local import SYSTEM_PATH
-from ctbench.hosts.machine import CPU, FILES, NET, NODE, PCI, Card, Examined, Facts, read_files, read_machine
+from ctbench.hosts.machine import CPU, FILES, NET, NODE, PCI, Card, Examined, HostFacts, read_files, read_machine
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.source import TrafficSource
 
@@ -105,7 +105,7 @@ def read_site(host: Host, plan: HostPlan) -> Site:
     """Read what the checks judge, in a few commands. Raise `TestbedError` where the host cannot be reached."""
     machine = read_machine(host)
     links = _links(host, plan)
-    facts = Facts(machine, links=links)
+    facts = HostFacts(machine, links=links)
     interfaces = [name for card in plan.cards if (name := facts.interface(card))]
     paths = [f"{PCI}/{card.address}/{name}" for card in plan.cards if card.is_pci for name in PCI_FILES]
     paths += [f"{NET}/{interface}/{name}" for interface in interfaces for name in NET_FILES]
@@ -115,7 +115,7 @@ def read_site(host: Host, plan: HostPlan) -> Site:
     return Site(
         host,
         plan.ssh,
-        Facts(
+        HostFacts(
             machine,
             files=read_files(host, *FILES, *paths) | _tree(host, CPU, CPU_FILES) | _tree(host, NODE, NODE_FILES),
             links=links,

@@ -13,8 +13,8 @@ from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.machine import (
     CPU,
     NODE,
-    Facts,
     Finding,
+    HostFacts,
     bad,
     cpu_ranges,
     install,
@@ -120,13 +120,13 @@ def check_memory(site: Site) -> Iterator[Finding]:
         yield unknown("hugepages", f"{free} MiB free: the DUT will use ordinary pages, which are slower", advice)
 
 
-def _megabytes(facts: Facts, node: int, name: str) -> int:
+def _megabytes(facts: HostFacts, node: int, name: str) -> int:
     pattern = rf"{NODE}/node{node}/hugepages/hugepages-(\d+)kB/{name}"
     found = ((re.fullmatch(pattern, path), text) for path, text in facts.files.items())
     return sum(int(match[1]) * int(text) for match, text in found if match) // 1024
 
 
-def _reserve(facts: Facts, needed: int) -> str:
+def _reserve(facts: HostFacts, needed: int) -> str:
     pages = -(-needed // 1024)  # of 1 GiB
     nodes = max(1, len(facts.machine.numa))
     return kernel_arguments(facts, f"default_hugepagesz=1G hugepagesz=1G hugepages={pages * nodes}")

@@ -152,7 +152,7 @@ Workload = Literal["stream", "stream-1k", "stream-10k", "udp", "tcp", "removal",
 
 
 @dataclass(frozen=True)
-class Round:
+class CountedRound:
     """A round of packets, or of connections, and the instructions that it cost."""
 
     sent: Count
@@ -167,7 +167,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Counted:
+class InstructionCounts:
     """The instruction counts of one emulated machine, for a topology and a workload."""
 
     #: `emulated/forward/1cpu-1rxq`.
@@ -175,7 +175,7 @@ class Counted:
     #: What its hash functions were seeded by.
     seed: Count
     #: The rounds of the workload, in their order.
-    rounds: tuple[Round, ...]
+    rounds: tuple[CountedRound, ...]
     #: Why they say nothing, one sentence; empty where the topology proved that it did what its figures stand for.
     doubt: str = ""
     #: Seconds from the start of the machine to its end.
@@ -191,7 +191,7 @@ class Counter(Protocol):
     """Instruction counts in emulated machines, which have DUT and traffic in them. All of it is in a sandbox, with
     which it ends. Every method but `baseline` raises `MissingResource` where something is not installed."""
 
-    def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
+    def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[InstructionCounts]]:
         """Return the counts of the machines of each topology: one machine for each seed, in the same order for all.
         Earlier counts are used again: a new one would be the same. Raise `MissingResource` where a topology needs what
         the machine lacks, `TestbedError` where the machine does not work."""

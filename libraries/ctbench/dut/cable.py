@@ -20,7 +20,7 @@ from ctbench.hosts.base import Host
 CABLE = Topology(datapath="cable", ruleset="none")
 
 
-class Cable(Dut):
+class CableDut(Dut):
     """A direct link of the generator's two ports, which needs no set-up and no flush."""
 
     def apply(self, topology: Topology) -> Ports:
@@ -30,7 +30,7 @@ class Cable(Dut):
         return {"kind": "cable"}
 
 
-class VethCable(Cable):
+class VethCable(CableDut):
     """A veth pair, for a generator that works on network interfaces, as TRex does. Both ends are the generator's, in
     its namespace."""
 

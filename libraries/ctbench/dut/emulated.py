@@ -14,7 +14,7 @@ from ctbench.base.network import valid
 from ctbench.base.paths import RULESETS
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
-from ctbench.dut.abilities import Counted, Counter, Round, Workload
+from ctbench.dut.abilities import CountedRound, Counter, InstructionCounts, Workload
 from ctbench.dut.kind import Ability, DutKind, OvsPrefix, Surroundings
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import Topology
@@ -114,13 +114,15 @@ class EmulatedCounter(Counter):
         self._config = config
         self.counter = _counter(config, memory)
 
-    def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
+    def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[InstructionCounts]]:
         setups = [self._setup(topology) for topology in topologies]
         with _in_our_words():
             found = self.counter.count(setups, workload)
         return [
             [
-                Counted(topology.key, one.seed, tuple(Round(*each) for each in one.rounds), one.doubt, one.wall_s)
+                InstructionCounts(
+                    topology.key, one.seed, tuple(CountedRound(*each) for each in one.rounds), one.doubt, one.wall_s
+                )
                 for one in counted
             ]
             for topology, counted in zip(topologies, found, strict=True)

@@ -235,7 +235,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Facts:
+class HostFacts:
     """The facts that the doctor read on a host."""
 
     machine: Machine
@@ -276,7 +276,7 @@ class Examined:
     host: Host
     #: How to get there; None for this machine.
     ssh: SshConfig | None
-    facts: Facts
+    facts: HostFacts
 
 
 #: `unknown`: not known, or not needed here; nothing to be judged.
@@ -315,18 +315,18 @@ def unknown(what: str, found: str, advice: str = "") -> Finding:
 DEBIAN = ("Debian", "Ubuntu")
 
 
-def is_debian(facts: Facts) -> bool:
+def is_debian(facts: HostFacts) -> bool:
     return any(name in facts.machine.distribution for name in DEBIAN)
 
 
-def kernel_arguments(facts: Facts, arguments: str) -> str:
+def kernel_arguments(facts: HostFacts, arguments: str) -> str:
     """Return the command that adds arguments to the kernel's command line."""
     if is_debian(facts):
         return f"sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{arguments} /' /etc/default/grub && update-grub && reboot"
     return f'grubby --update-kernel=ALL --args="{arguments}" && reboot'
 
 
-def install(facts: Facts, packages: Iterable[str]) -> str:
+def install(facts: HostFacts, packages: Iterable[str]) -> str:
     """Return the command that installs packages, whose names are the same on nearly all distributions."""
     tool = "apt-get install" if is_debian(facts) else "dnf install"
     return f"{tool} {' '.join(sorted(set(packages)))}"

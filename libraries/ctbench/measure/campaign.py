@@ -36,7 +36,7 @@ class ControlPlaneSettings(YamlModel):
         return max(self.packets, profile.flows * profile.ways / _EACH_WITHIN_S)
 
 
-class TableSettings(YamlModel):
+class TableTrials(YamlModel):
     """Settings of table measurements: connections are opened, held and left to expire."""
 
     #: Connections opened per second at most: a rate that every DUT keeps. Only so many are under way that no ring
@@ -221,7 +221,7 @@ class Campaign(YamlModel):
     #: The load beside which the control plane works.
     control_plane: ControlPlaneSettings = ControlPlaneSettings()
     #: How many connections are held, and how.
-    table: TableSettings = TableSettings()
+    table: TableTrials = TableTrials()
     #: Of a profile that says how many connections are open at once, so many: a small machine takes a share of them.
     scale: Annotated[Ratio, Field(gt=0)] = 1.0
     #: By the profile's name, or by its kind (`connections`, `packets`) for all that are not named.

@@ -13,7 +13,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.probe import Probe
-from ctbench.measure.starts import Scatter
+from ctbench.measure.start_rule import Scatter
 from ctbench.measure.trial import (
     NO_EVIDENCE,
     OnTrial,
@@ -30,7 +30,7 @@ from ctbench.results.metrics import ANY, METRICS, RATE_OF, RELATIVE, SERVED, Met
 from ctbench.results.record import LimitedBy
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Verdict
-from ctbench.testbed.pair import InTurn, SideBySide
+from ctbench.testbed.two_sides import InTurn, SideBySide
 from ctbench.traffic.generator import LoadUnit, TrafficGenerator
 from ctbench.traffic.loads import Load, in_words
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -81,7 +81,7 @@ class Bench:
     sides: SideBySide | InTurn | None = None
     #: Sets both up again for the start of this number, from 0 on. And how far apart starts, or where both are set up in
     #: turn blocks, lay in the rows before: starts by their middle and by all of their time, blocks in the first alone.
-    again: Callable[[int], SideBySide | InTurn | None] = ignore
+    set_up_again: Callable[[int], SideBySide | InTurn | None] = ignore
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
     #: Rows of this run that compare two builds: they share its error.
     gated_rows: int = 1

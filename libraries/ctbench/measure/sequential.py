@@ -40,7 +40,7 @@ def scatter(seen: Sequence[Observation]) -> float:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownRates:
     """Knowledge of a DUT before a load is tried."""
 
     #: Rates at which it served or held, each its own limit; and rates that it does at least.
@@ -95,7 +95,7 @@ class SequentialTest:
         runner: Runner,
         load: float,
         duration_s: float,
-        known: Known,
+        known: KnownRates,
         trials: Trials | None = None,
         metric: Metric = METRICS["cps"],
     ) -> None:

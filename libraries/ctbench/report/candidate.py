@@ -119,7 +119,7 @@ def could_see(records: Sequence[Record]) -> str:
     sizes = format_share(seen[0]) if len(seen) == 1 else f"{format_share(median(seen))} in the median row"
     worst = f", {format_share(max(seen))} in the worst" if len(seen) > 1 else ""
     shared = max(row.pair.gated_rows or 0 for row in rows)
-    # One by its starts, one by the loads in turn and what lasts (`ctbench.measure.in_turn`).
+    # One by its starts, one by the loads in turn and what lasts (`ctbench.measure.loads_in_turn`).
     gated = labels.plural(shared, "row")
     red = f" A like build is red by what is compared with its base in at most 1 of 100 such runs ({gated})."
     return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}.{red if shared else ''}"

@@ -13,7 +13,7 @@ from ctbench.report import candidate, figures, headline, labels, method, setups,
 from ctbench.report.charts import lines
 from ctbench.report.charts.bars import rate_charts
 from ctbench.report.charts.chart import Chart
-from ctbench.report.page import COMPARED, RESULTS, Article, Fields, KnownMiss, Link, NotRun, Page, ReportRow
+from ctbench.report.page import COMPARED, RESULTS, Article, Fields, FileLink, KnownMiss, NotRun, Page, ReportRow
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.floor import Accepted
@@ -82,7 +82,7 @@ def compose(runs: RunSet, output: Path) -> Page:
         sources=method.counted(record.floor.source for record in records),
         notes=method.counted(note for record in records for note in dict.fromkeys(record.notes)),
         links=_links(runs.folders, output),
-        runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in runs.folders),
+        runs=tuple(FileLink(folder.resolve().name, href(folder, output)) for folder in runs.folders),
         not_run=_not_run(runs.without_record),
         unreadable=labels.some([unreadable(broken, output) for broken in runs.broken]),
     )
@@ -188,13 +188,13 @@ def unreadable(broken: Broken, output: Path) -> str:
     return broken.reason.replace(printable(str(broken.path)), printable(relative(broken.path, output)))
 
 
-def _links(folders: Sequence[Path], output: Path) -> tuple[Link, ...]:
+def _links(folders: Sequence[Path], output: Path) -> tuple[FileLink, ...]:
     """Return links to the existing files of the last ten runs."""
     links = []
     for folder in folders[-_RUNS:]:
         name = f"{folder.resolve().name}: " if len(folders) > 1 else ""
         links += [
-            Link(f"{name}{text}", href(folder / file, output), about)
+            FileLink(f"{name}{text}", href(folder / file, output), about)
             for file, text, about in _FILES
             if (folder / file).exists()
         ]

@@ -16,7 +16,7 @@ from ctbench.base.units import (
     format_rate,
     format_ratio,
 )
-from ctbench.dut.abilities import Counted
+from ctbench.dut.abilities import InstructionCounts
 from ctbench.measure.procedure import Look
 from ctbench.report import figures, headline
 from ctbench.report.compose import suite_names
@@ -83,7 +83,7 @@ def _left(seconds: float) -> str:
     return f"~{seconds:.0f} s" if seconds > 0 else ""
 
 
-def counted_line(key: str, counted: Sequence[Counted], net: Sequence[float]) -> str:
+def counted_line(key: str, counted: Sequence[InstructionCounts], net: Sequence[float]) -> str:
     """Return the line of an emulated topology: the instructions that its machines counted, net of the baseline and in
     total."""
     cost, whole = statistics.median(net), statistics.median(each.each for each in counted)

@@ -107,7 +107,7 @@ def _together(metric: str, known: Collection[str]) -> list[str]:
     return [name for name in ("cps", "pps", "bps") if name == metric or (name in known and name != "bps")]
 
 
-def kind_of(promise: Threshold) -> str:
+def floor_kind(promise: Threshold) -> str:
     """Return the kind of a promise: `smoke`, `ratios`, `of_build`, `of_any_machine`, `of_this_machine`,
     `of_another`."""
     if promise.smoke:
@@ -126,7 +126,7 @@ def kind(record: Record) -> str:
     if promise is None:
         return ""
     said = {"smoke": "smoke test", "of_another": f"made on {promise.bound_to}", "of_this_machine": "of this machine"}
-    return said.get(kind_of(promise), "")
+    return said.get(floor_kind(promise), "")
 
 
 def measured(record: Record) -> str:

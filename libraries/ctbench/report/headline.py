@@ -142,7 +142,7 @@ def _are(count: int) -> str:
 def kinds(records: Sequence[Record]) -> dict[str, int]:
     """Return how many tests met or missed a promise of each kind, by the names of `_KINDS`. A test may count for
     several."""
-    found = Counter(kind for record in records for kind in {figures.kind_of(each) for each in _judged(record)})
+    found = Counter(kind for record in records for kind in {figures.floor_kind(each) for each in _judged(record)})
     return {name: found[name] for name in _KINDS}
 
 

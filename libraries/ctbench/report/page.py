@@ -22,7 +22,7 @@ COMPARED = ("Base", "Candidate", "Difference")
 
 
 @dataclass(frozen=True)
-class Link:
+class FileLink:
     """A link from the page to a file or folder of a run."""
 
     text: str
@@ -143,9 +143,9 @@ class Page:
     #: Sentences of the records, and of how many tests each is said.
     sources: dict[str, str]
     notes: dict[str, str]
-    links: tuple[Link, ...]
+    links: tuple[FileLink, ...]
     #: The runs that the page was made from.
-    runs: tuple[Link, ...]
+    runs: tuple[FileLink, ...]
     #: Tests that left no record, by what they need; what failed comes first.
     not_run: tuple[NotRun, ...]
     unreadable: tuple[str, ...]

@@ -14,13 +14,13 @@ from ctbench.hosts.machine import Hugepages, Placement
 Text = str | Count | Real
 
 
-class Facts(BaseModel):
+class RecordedFacts(BaseModel):
     """Base: facts by name. Each may be missing; `model_extra` holds those without a name here."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
 
-class MachineFacts(Facts):
+class MachineFacts(RecordedFacts):
     """A machine, see `ctbench.hosts.machine.Machine`."""
 
     cpu_model: str = ""
@@ -33,7 +33,7 @@ class MachineFacts(Facts):
     hugepages: list[Hugepages] = []
 
 
-class DutFacts(Facts):
+class DutFacts(RecordedFacts):
     """The device under test."""
 
     #: For example `Open vSwitch 3.1.0`, and with what belongs to it: `Open vSwitch 3.1.0, DPDK 22.11.11`. Empty for a
@@ -51,7 +51,7 @@ class DutFacts(Facts):
     placement: Placement | None = None
 
 
-class TestbedFacts(Facts):
+class TestbedFacts(RecordedFacts):
     """The testbed file."""
 
     name: str = ""
@@ -62,7 +62,7 @@ class TestbedFacts(Facts):
     duts: list[dict[str, Any]] = []
 
 
-class CampaignFacts(Facts):
+class CampaignFacts(RecordedFacts):
     """The campaign file."""
 
     name: str = ""

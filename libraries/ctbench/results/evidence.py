@@ -9,7 +9,7 @@ from pydantic.dataclasses import dataclass
 
 from ctbench.base.quantities import MOST, Amount, Count, Real
 from ctbench.base.units import format_count, format_rate, format_ratio
-from ctbench.dut.abilities import Counted
+from ctbench.dut.abilities import InstructionCounts
 from ctbench.dut.base import CpuUse, DutCounts, LookUps, Problem
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import SLIM, Estimate, MetricName, RecordModel
@@ -331,7 +331,7 @@ class Evidence(RecordModel):
     base_trials: list[TrialRecord] = Field(default_factory=list)
     #: What boots of an emulated machine counted: of the topology, of the baseline that its figure is net of, and of
     #: what it is compared with.
-    counts: list[Counted] = Field(default_factory=list)
+    counts: list[InstructionCounts] = Field(default_factory=list)
     #: What the control plane did under a load.
     control: list[ControlRecord] = Field(default_factory=list)
     #: Where the time of threads that forward went.

@@ -34,7 +34,7 @@ from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.procedures.starts import Starts, first
-from ctbench.measure.starts import Scatter
+from ctbench.measure.start_rule import Scatter
 from ctbench.measure.trial import Repetitions
 from ctbench.report import console
 from ctbench.results import store
@@ -51,8 +51,8 @@ from ctbench.run.run_folder import PoolRun, TestKey, new_run_id
 from ctbench.run.settings import OwnEntry, RunSettings
 from ctbench.run.testbed_session import Progress, Say, TestbedSession
 from ctbench.sla.verdict import RowVerdict, judge
-from ctbench.testbed.pair import InTurn, Setup, SideBySide
 from ctbench.testbed.testbed import Testbed
+from ctbench.testbed.two_sides import InTurn, Setup, SideBySide
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import Profile, load_profile
 
@@ -302,9 +302,9 @@ class AcceptanceRun:
                 test.add(Outcome(metric, {}, "dut", str(error), False, verdicts=undecided))
                 continue
             test.add(self._found(test, procedure, other))
-            if other and self.testbed.pair and not test.broken:
-                self.testbed.pair.turn("tested")
-            stands = other is None or self.testbed.pair is not None
+            if other and self.testbed.side_by_side and not test.broken:
+                self.testbed.side_by_side.turn("tested")
+            stands = other is None or self.testbed.side_by_side is not None
         self._progress.expect(())
         if "memory_of_build" in test.floor.thresholds and not test.broken:
             self._compare_memory(test, procedures[-1])
@@ -343,11 +343,11 @@ class AcceptanceRun:
         assert isinstance(procedure, BenchProcedure), "it measures"
         bench = self._bench(test)
         if other:
-            place = test.profile.kind, self.testbed.pair is not None
+            place = test.profile.kind, self.testbed.side_by_side is not None
             bench = replace(
                 bench,
                 scatter=self._scatter.setdefault(place, (Scatter(), Scatter())),
-                again=partial(self._again, test, other),
+                set_up_again=partial(self._again, test, other),
                 before=self._starts_before(test),
             )
         self._progress.takes(procedure.expected_at(bench))
@@ -362,7 +362,7 @@ class AcceptanceRun:
 
     def _again(self, test: Measurement, other: Setup, number: int) -> SideBySide | InTurn | None:
         self._session.set_up(test, other, first(number))
-        return self.testbed.pair or self.testbed.turns
+        return self.testbed.side_by_side or self.testbed.in_turn
 
     def note_end(self, suite: str, test: str, failed: str, skipped: bool = False) -> bool:
         """Note the end of a test, and return whether a record of it counts. Its last record takes over what the test
@@ -414,7 +414,7 @@ class AcceptanceRun:
             repetitions=self._repetitions, more_starts=self._more_starts,
             hint=None if cable else self._session.hint(test.topology, test.profile),
             ceiling=None if cable else test.ceiling, earlier=test.outcome,
-            sides=self.testbed.pair or self.testbed.turns,
+            sides=self.testbed.side_by_side or self.testbed.in_turn,
             on_look=self._progress.look,
             gated_rows=self._gated_rows,
             crashes=self._crashes,

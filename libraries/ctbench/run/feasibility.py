@@ -19,7 +19,7 @@ from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import Topology
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import machine_of
-from ctbench.measure.campaign import Campaign, TableSettings
+from ctbench.measure.campaign import Campaign, TableTrials
 from ctbench.results.floor import Floor, bits_per_packet
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import PacketProfile, Profile
@@ -214,7 +214,7 @@ def check_table(
 def _held(testbed: TestbedConfig, campaign: Campaign, topology: Topology) -> Iterator[LoadLimit]:
     """Yield the bounds of connections that are held: all are opened and asked, at a rate, before the first one expires,
     and the generator holds each."""
-    how: TableSettings = campaign.table
+    how: TableTrials = campaign.table
     timeout_s = topology.timeout_s or _REMEMBERED_S
     most = max(0.0, (timeout_s - how.hold) / 2 * how.opened_per_s * 0.9)
     yield LoadLimit(

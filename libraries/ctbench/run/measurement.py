@@ -31,8 +31,8 @@ from ctbench.results.environment import (
     CampaignFacts,
     DutFacts,
     Environment,
-    Facts,
     MachineFacts,
+    RecordedFacts,
     TestbedFacts,
 )
 from ctbench.results.evidence import Evidence, TrialRecord
@@ -42,7 +42,7 @@ from ctbench.results.record import LimitedBy, PoolMember, Record
 from ctbench.results.store import Stored
 from ctbench.run import feasibility
 from ctbench.sla.verdict import RowVerdict
-from ctbench.testbed.pair import Setup
+from ctbench.testbed.two_sides import Setup
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
@@ -156,7 +156,7 @@ def others(floor: Floor, topology: Topology, profile: Profile | None = None) -> 
     return found
 
 
-Model = TypeVar("Model", bound=Facts)
+Model = TypeVar("Model", bound=RecordedFacts)
 
 
 def environment_of(topology: Topology, facts: Mapping[str, Mapping[str, Any]], rules: str = "") -> Environment:

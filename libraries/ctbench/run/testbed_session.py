@@ -19,8 +19,8 @@ from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.metrics import RATE_OF
 from ctbench.run.measurement import Measurement
-from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
+from ctbench.testbed.two_sides import Setup
 from ctbench.traffic.generator import Side, TrafficGenerator
 from ctbench.traffic.loads import Saturation
 from ctbench.traffic.profiles import Profile
@@ -105,7 +105,7 @@ class TestbedSession:
     def set_base_up(self, test: Measurement, base: Setup) -> tuple[Dut, TrafficGenerator]:
         """Set up the `base` of the test's candidate. Returns it, with a generator that offers loads to it."""
         self._apply(test.topology, test, base, "other")
-        sides = self.testbed.pair or self.testbed.turns
+        sides = self.testbed.side_by_side or self.testbed.in_turn
         assert sides, "two builds are compared"
         return sides.turn("other")
 

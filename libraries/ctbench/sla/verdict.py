@@ -33,7 +33,7 @@ from ctbench.results.verdict import (
 
 
 @dataclass(frozen=True)
-class Row:
+class JudgedRow:
     """The outcome to judge, its floor, and the other arguments of `judge`."""
 
     outcome: Outcome
@@ -122,7 +122,7 @@ def judge(
     test that is missed on a kind of CPU that it was not measured on counts only if another run found so:
     `broken_before`.
     """
-    row = Row(outcome, floor, ceiling, machine, image, oversubscribed, unjudged, max_spread, broken_before)
+    row = JudgedRow(outcome, floor, ceiling, machine, image, oversubscribed, unjudged, max_spread, broken_before)
     compared = compare(outcome.figures, floor, good=outcome.kept_conditions)
     if nothing := says_nothing(row.says, lost=outcome.lost):
         left = compared if nothing.code is Code.SCATTERED else tuple(decided(each, nothing) for each in compared)
@@ -146,13 +146,13 @@ def judge(
     return RowVerdict(found.kept, found.code, said, "", _margin(row, ended, found), tuple(ended))
 
 
-def _ended(row: Row, each: Threshold, by: Verdict) -> Threshold:
+def _ended(row: JudgedRow, each: Threshold, by: Verdict) -> Threshold:
     """Return a threshold with its verdict, and whether its floor is of another machine."""
     counts = by.code is not Code.RATES_NOT_JUDGED and excusable(each, nothing_came=row.nothing_came)
     return replace(decided(each, by), elsewhere=counts and bool(_elsewhere(row, each)))
 
 
-def _margin(row: Row, thresholds: Sequence[Threshold], found: Verdict) -> float | None:
+def _margin(row: JudgedRow, thresholds: Sequence[Threshold], found: Verdict) -> float | None:
     """Return the worst margin of a row; None where it is not known. A search goes up to the conditions, so their
     margins are near zero by construction and would hide those of the promises. A condition that is not kept counts."""
     # As many connections as are promised were held, and no more were tried: how many more it may be is not known.
@@ -188,22 +188,22 @@ def _compared(threshold: Threshold, figure: Estimate | None, *, good: bool) -> T
 # What is so of a row, or of one of its thresholds: empty where it is not.
 
 
-def _fault(row: Row) -> str:
+def _fault(row: JudgedRow) -> str:
     return f"the measurement broke off: {_why(row)}" if row.outcome.limited_by == "fault" else ""
 
 
-def _oversubscribed(row: Row) -> str:
+def _oversubscribed(row: JudgedRow) -> str:
     return "threads share CPUs on this testbed (oversubscribe), so its rates say nothing" if row.oversubscribed else ""
 
 
-def _nothing(row: Row) -> str:
+def _nothing(row: JudgedRow) -> str:
     outcome = row.outcome
     offered = outcome.verdicts or any(seen.trial.attempted for seen in outcome.trials)
     known = offered and (outcome.figures or outcome.verdicts)
     return "" if known else outcome.reason or "nothing was offered"
 
 
-def _scattered(row: Row) -> str:
+def _scattered(row: JudgedRow) -> str:
     found, most = row.outcome.result, row.max_spread
     if most is None or found is None or found.spread is None or found.spread <= most:
         return ""
@@ -212,16 +212,16 @@ def _scattered(row: Row) -> str:
     return f"{len(found.samples)} searches found {low} to {high}, {spread}"
 
 
-def _unjudged(row: Row) -> str:
+def _unjudged(row: JudgedRow) -> str:
     return f"rates are not judged on this testbed: {as_part(row.unjudged)}" if row.unjudged else ""
 
 
-def _generator(row: Row) -> str:
+def _generator(row: JudgedRow) -> str:
     limited = row.outcome.limited_by == "generator"
     return f"the traffic generator was the limit below {row.the_floor}: {_why(row)}" if limited else ""
 
 
-def _near_ceiling(row: Row) -> str:
+def _near_ceiling(row: JudgedRow) -> str:
     """Return that a result below the floor is near the generator's ceiling."""
     if row.ceiling is None or not is_near(row.result, row.ceiling):
         return ""
@@ -229,11 +229,11 @@ def _near_ceiling(row: Row) -> str:
     return f"{found} is within 10 % of what the traffic generator can do ({most}), and below {row.the_floor}"
 
 
-def _why(row: Row) -> str:
+def _why(row: JudgedRow) -> str:
     return as_part(row.outcome.reason)
 
 
-_OF_ROW: dict[Code, Callable[[Row], str]] = {
+_OF_ROW: dict[Code, Callable[[JudgedRow], str]] = {
     Code.FAULT: _fault,
     Code.OVERSUBSCRIBED: _oversubscribed,
     Code.NOTHING: _nothing,
@@ -244,20 +244,20 @@ _OF_ROW: dict[Code, Callable[[Row], str]] = {
 }
 
 
-def _untried(row: Row, each: Threshold) -> str:
+def _untried(row: JudgedRow, each: Threshold) -> str:
     """Return that no valid trial had to keep a condition, such as the limit on the loss ratio."""
     why = f": {_why(row)}" if row.outcome.limited_by == "generator" else ""
     return "" if row.tried(each) else f"no valid trial tells what is lost{why}"
 
 
-def _not_measured(_: Row, each: Threshold) -> str:
+def _not_measured(_: JudgedRow, each: Threshold) -> str:
     if each.kind != "absolute":
         return f"the rate relative to {each.other} could not be measured"
     title = METRICS[each.metric].title
     return f"no closed loop tells of {title}" if each.metric in SERVED else f"{title} was not measured"
 
 
-def _elsewhere(row: Row, each: Threshold) -> str:
+def _elsewhere(row: JudgedRow, each: Threshold) -> str:
     """Return that a promise is bound to another machine, or to another image."""
     floor, metric = row.floor, METRICS[each.metric]
     if each.metric in COSTS:
@@ -269,11 +269,11 @@ def _elsewhere(row: Row, each: Threshold) -> str:
     return f"{made}; {here}{found}" if here else ""
 
 
-def _other_image(row: Row, each: Threshold) -> str:
+def _other_image(row: JudgedRow, each: Threshold) -> str:
     return _elsewhere(row, each) if each.metric in COSTS else ""
 
 
-def _new_kind(row: Row, each: Threshold) -> str:
+def _new_kind(row: JudgedRow, each: Threshold) -> str:
     """Return that a floor was measured on other kinds of CPU only, where no other run on this kind has found it
     broken."""
     kind, known = row.machine.cpu_kind if row.machine else "", row.floor.known_kinds
@@ -287,7 +287,7 @@ def _new_kind(row: Row, each: Threshold) -> str:
     )
 
 
-def _saturated(row: Row, each: Threshold) -> str:
+def _saturated(row: JudgedRow, each: Threshold) -> str:
     """Return that the DUT saturates below a floor that the generator cannot offer, where that was seen."""
     ceiling, outcome, floor = row.ceiling, row.outcome, row.floor
     limit = row.result if outcome.limited_by == "dut" else outcome.figure(SATURATION_OF[floor.profile.kind])
@@ -299,7 +299,7 @@ def _saturated(row: Row, each: Threshold) -> str:
     )
 
 
-_OF_PROMISE: dict[Code, Callable[[Row, Threshold], str]] = {
+_OF_PROMISE: dict[Code, Callable[[JudgedRow, Threshold], str]] = {
     Code.CONDITION_UNTRIED: _untried,
     Code.NOTHING: _not_measured,
     Code.ANOTHER_MACHINE: _elsewhere,
@@ -312,14 +312,14 @@ _OF_PROMISE: dict[Code, Callable[[Row, Threshold], str]] = {
 # Sentences.
 
 
-def met_text(row: Row, thresholds: Sequence[Threshold]) -> str:
+def met_text(row: JudgedRow, thresholds: Sequence[Threshold]) -> str:
     """Return how every promise was kept."""
     own = [each for each in thresholds if each.metric in (row.floor.metric.name, *SERVED, *AT_HALF)]
     compared = [each.relation for each in thresholds if each.kind != "absolute" and each.measured is not None]
     return "; ".join([*(_kept(row, each) for each in own), *compared])
 
 
-def _kept(row: Row, each: Threshold) -> str:
+def _kept(row: JudgedRow, each: Threshold) -> str:
     """Return a figure with its margin to the floor."""
     outcome, metric = row.outcome, METRICS[each.metric]
     is_main = metric is row.floor.metric
@@ -332,13 +332,13 @@ def _kept(row: Row, each: Threshold) -> str:
     return f"{metric.title}: {least}{found}{margin} against the floor of {metric.format(each.limit)}{why}"
 
 
-def _is_brief(row: Row) -> bool:
+def _is_brief(row: JudgedRow) -> bool:
     """Return True where the rate was held for less than `LASTS_S`: for longer, the DUT may hold less."""
     trials = (seen.as_record() for seen in row.outcome.trials)
     return row.outcome.metric.name in OFFERED and held_for(trials, row.result) < LASTS_S
 
 
-def missed_text(row: Row, thresholds: Sequence[Threshold], code: Code) -> str:
+def missed_text(row: JudgedRow, thresholds: Sequence[Threshold], code: Code) -> str:
     """Return what is missed and by how much, then each reason that decided it, once."""
     outcome, failing = row.outcome, [each for each in thresholds if not each.met and not each.undecided]
     if code is Code.LOWEST_LOAD_LOST:
@@ -367,7 +367,7 @@ def _not_held(each: Threshold) -> str:
     return f"{metric.title}: {metric.format(each.limit)} not held"
 
 
-def _shortfall(row: Row, threshold: Threshold) -> str:
+def _shortfall(row: JudgedRow, threshold: Threshold) -> str:
     """Return by how much one threshold is missed."""
     metric = METRICS[threshold.metric]
     margin = f" ({format_margin(threshold.margin_pct)})" if threshold.margin_pct is not None else ""

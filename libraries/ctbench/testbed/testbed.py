@@ -25,8 +25,8 @@ from ctbench.testbed.connectors.connector import Connector
 from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.testbed.connectors.trex import TrexConnector
 from ctbench.testbed.cpus import plan_cpus
-from ctbench.testbed.pair import InTurn, Setup, SideBySide, at_once, trouble_of, unlike
 from ctbench.testbed.pool import cpus_for_itself, hosts_for_itself
+from ctbench.testbed.two_sides import InTurn, Setup, SideBySide, at_once, trouble_of, unlike
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import Profile, largest_frame
@@ -65,8 +65,8 @@ class Testbed:
         #: DUTs that are up, connected or not, with topology and ports; None after a failure. Unused ones are paused.
         self._standing: dict[Place, tuple[Topology, Ports | None] | None] = {}
         #: After `apply_pair`: both side by side, or where this testbed cannot have that, in turn.
-        self.pair: SideBySide | None = None
-        self.turns: InTurn | None = None
+        self.side_by_side: SideBySide | None = None
+        self.in_turn: InTurn | None = None
         #: What counts instructions, with its sandbox, where a test has asked for it since a DUT was set up.
         self._counter: tuple[Counter, Sandbox] | None = None
         #: DUTs that were let go of and could not put their host back as it was, with that host.
@@ -155,7 +155,7 @@ class Testbed:
         self._part()
         setups: dict[Side, Setup] = {"tested": tested, "other": other}
         try:
-            self.pair = self._side_by_side(setups, profile, first)
+            self.side_by_side = self._side_by_side(setups, profile, first)
         except MissingResource as error:
             if other.profile:  # a search of each, minutes apart, would scatter more than they differ
                 raise MissingResource(f"Two profiles are compared side by side only. {error}") from error
@@ -167,7 +167,7 @@ class Testbed:
 
             turns = InTurn(setups, str(error), become)
             turns.turn("tested")
-            self.turns = turns
+            self.in_turn = turns
 
     def counter(self, datapath: str) -> Counter:
         """Return the instruction counter. All DUTs are taken down first, and the set-up of a DUT ends the counter."""
@@ -194,7 +194,7 @@ class Testbed:
         complaints += self._let_go_of_counter()
         for dut, _ in list(self._duts.values()):
             complaints += self._let_go_of(dut)
-        self._connected = self.pair = self.turns = None
+        self._connected = self.side_by_side = self.in_turn = None
         return complaints
 
     def facts(self) -> dict[str, dict[str, Any]]:
@@ -202,8 +202,8 @@ class Testbed:
         machine. A part that no longer answers has the reason as its `trouble`."""
         measured = self._connected or (self._counter[0] if self._counter else None)
         told = _told(measured.snapshot) if measured else {}
-        if self.turns and not self.turns.has_tested:  # what stands is the other side
-            told = dict(self.turns.facts)
+        if self.in_turn and not self.in_turn.has_tested:  # what stands is the other side
+            told = dict(self.in_turn.facts)
         return {
             "testbed": self.config.model_dump(mode="json"),
             "dut": told,
@@ -327,10 +327,10 @@ class Testbed:
         """End the present pair, whatever is set up next, and renew the claims of the hosts."""
         for claim in self._claims:
             claim.renew()
-        if self.pair:
+        if self.side_by_side:
             with suppress(TestbedError):  # one that broke is found by who uses it next
-                self.pair.part()
-        self.pair = self.turns = None
+                self.side_by_side.part()
+        self.side_by_side = self.in_turn = None
 
     def _require_sandboxes(self, *places: Place) -> None:
         """Raise `MissingResource` where two DUTs cannot run at once, or where the generator cannot be wired to two."""

@@ -39,7 +39,7 @@ class SoftwareTrafficGenerator(ctgen.Generator):
             yield held
 
 
-class Interfaces(InterfacePair):
+class InterfacePairs(InterfacePair):
     """Network interfaces of this machine, in pairs of ports."""
 
     #: Further pairs of ports.
@@ -61,7 +61,7 @@ class SoftwareGeneratorConfig(TrafficSource):
 
     type: Literal["software"]
     #: Those that lead to the DUT's network cards; None where the DUT is in a sandbox, and its ports come with it.
-    interfaces: Interfaces | None = None
+    interfaces: InterfacePairs | None = None
 
     @property
     def host(self) -> str:

@@ -20,8 +20,8 @@ from ctbench.hosts.machine import (
     NF_CONNTRACK_BUCKETS,
     NF_CONNTRACK_MAX,
     Examined,
-    Facts,
     Finding,
+    HostFacts,
     bad,
     install,
     ok,
@@ -118,7 +118,7 @@ class LinuxKind(DutKind):
         return ", ".join([f"Linux {facts['kernel']}", *tools])
 
 
-def _table(facts: Facts, *, settable: bool) -> Finding:
+def _table(facts: HostFacts, *, settable: bool) -> Finding:
     """Return the doctor's row of the kernel's table. `settable`: the run, which is root of a lab's host, sets it."""
     what = "connection table"
     found = [facts.files.get(path, "").strip() for path in (NF_CONNTRACK_MAX, NF_CONNTRACK_BUCKETS)]

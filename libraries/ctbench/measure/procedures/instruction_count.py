@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import VLAN_ID
-from ctbench.dut.abilities import Counted, Counter, Workload
+from ctbench.dut.abilities import Counter, InstructionCounts, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Outcome, Procedure, Promise
 from ctbench.measure.trial import ignore
@@ -19,7 +19,7 @@ from ctbench.results.verdict import Code, Verdict, by_interval
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 #: Told of a topology, of what was counted of it, and of what each of these is net of the baseline.
-OnCounted = Callable[[str, Sequence[Counted], Sequence[float]], None]
+OnCounted = Callable[[str, Sequence[InstructionCounts], Sequence[float]], None]
 #: What the program in the machine sends: frames of 64 bytes, UDP requests and replies of so many bytes.
 _FRAME_BYTES, _UDP_BYTES = 64, 18
 #: Of so many flows.
@@ -104,7 +104,7 @@ def workload_of(profile: Profile, topology: Topology) -> Workload:
     raise MissingResource(f"An emulated machine sends {needs}; profile {profile.name} is something else.")
 
 
-def _less(whole: Sequence[Counted], baseline: Sequence[float]) -> list[float]:
+def _less(whole: Sequence[InstructionCounts], baseline: Sequence[float]) -> list[float]:
     return [one.each - two for one, two in zip(whole, baseline, strict=True)]
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from ctbench.base.errors import ConfigError, Crashed, MissingResource, TestbedError
 from ctbench.base.units import format_rate, format_ratio
-from ctbench.measure import pairs, starts
+from ctbench.measure import duet, start_rule
 from ctbench.measure.campaign import Campaign, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Look, Outcome
@@ -24,7 +24,7 @@ from ctbench.results.floor import build_in_words
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code, Verdict, by_interval, by_ratio, of_ratio
-from ctbench.testbed.pair import InTurn, SideBySide
+from ctbench.testbed.two_sides import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
@@ -83,31 +83,31 @@ class Pair(BenchProcedure):
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """Estimate the seconds of the first look side by side, which decides most ratios."""
-        return (pairs.LOOKS[0] + 2 * WARM_UP) * pairs.ROUND * SLICE_S
+        return (duet.LOOKS[0] + 2 * WARM_UP) * duet.ROUND * SLICE_S
 
     def expected_at(self, bench: Bench) -> float:
         """Estimate the seconds of the first look at a bench: at blocks, where both are set up in turn."""
         if isinstance(bench.sides, SideBySide):
             return super().expected_at(bench)
         search = search_s(search_of_turns(bench), bench.campaign.load_range(bench.profile))
-        return starts.FIRST_LOOK * (2 * SET_UP_S + len(BLOCK) * search)
+        return start_rule.FIRST_LOOK * (2 * SET_UP_S + len(BLOCK) * search)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Measure the ratio. Raise `ConfigError` where the bench has nothing to compare with."""
-        metric, turns = self.metric(bench.profile), self._turns(bench)
-        fault, nothing = turns.serve()
-        pair = turns.record()
-        trials.made += turns.trials
+        metric, comparison = self.metric(bench.profile), self._comparison(bench)
+        fault, nothing = comparison.serve()
+        pair = comparison.record()
+        trials.made += comparison.trials
         trials.keep(pairs=[pair])
-        waited = turns.waited()
+        waited = comparison.waited()
         figures: dict[str, Estimate] = {}
         verdicts: dict[str, Verdict] = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
-        last = None if fault or (waited and turns.promised is None) else pair.result
+        last = None if fault or (waited and comparison.promised is None) else pair.result
         if last:
-            shown = last.speaks(turns.promised)
+            shown = last.speaks(comparison.promised)
             figures[metric.name] = Estimate(shown.value, metric.unit.name, shown.low, shown.high)
-            in_a_loop = "tested" not in waited and not turns.backlogs
+            in_a_loop = "tested" not in waited and not comparison.backlogs
             if (served := pair.tested.serves) and served.value and in_a_loop:
                 saturation = SATURATION_OF[bench.profile.kind]
                 limit = bench.floor.limit(saturation.name)
@@ -116,32 +116,32 @@ class Pair(BenchProcedure):
                     figures[saturation.name] = served
                     verdicts |= of_served
         if fault:
-            verdict = turns.broke(fault)
+            verdict = comparison.broke(fault)
         elif not pair.result:
-            verdict = Verdict(None, Code.NOTHING, nothing or _too_few(turns))
+            verdict = Verdict(None, Code.NOTHING, nothing or _too_few(comparison))
         else:
-            verdict = _verdict(turns, pair, pair.result, waited)
+            verdict = _verdict(comparison, pair, pair.result, waited)
         return Outcome(
             metric=metric,
             figures=figures,
             limited_by="fault" if fault else "generator" if waited and verdict.kept is None else "dut",
             reason=verdict.reason,
             kept_conditions=verdict.kept is True,
-            verdicts=verdicts | ({} if turns.promised is None else {metric.name: verdict}),
+            verdicts=verdicts | ({} if comparison.promised is None else {metric.name: verdict}),
         )
 
-    def _turns(self, bench: Bench) -> "Turns":
+    def _comparison(self, bench: Bench) -> "Comparison":
         """Return the turns: side by side, with the rounds that the promise needs, else `WITHOUT_PROMISE`; or
         searches."""
         promised = bench.floor.limit(self.promise)
         if isinstance(bench.sides, SideBySide):
-            default = pairs.LOOKS if promised is not None else (WITHOUT_PROMISE,)
-            if bench.sides.apart:
+            default = duet.LOOKS if promised is not None else (WITHOUT_PROMISE,)
+            if bench.sides.one_at_a_time:
                 return Slices(bench, promised, self.looks or default[:_APART_LOOKS], _APART_S, bench.sides)
             return Slices(bench, promised, self.looks or default, SLICE_S, bench.sides)
         if bench.sides is None:
             raise ConfigError("A ratio is asked for, and there is nothing to compare with.\n  Expected two set-ups.")
-        looks = starts.looks(bench.campaign.starts if promised is not None else starts.FIRST_LOOK)
+        looks = start_rule.looks(bench.campaign.starts if promised is not None else start_rule.FIRST_LOOK)
         return Searches(bench, promised, looks, 0.0, bench.sides, search_of_turns(bench))
 
 
@@ -154,23 +154,25 @@ def search_of_turns(bench: Bench) -> SearchSettings:
     return how.model_copy(update=finer)
 
 
-def _verdict(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Verdict:
+def _verdict(comparison: "Comparison", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Verdict:
     found = of_ratio(
-        turns.decided(last, waited),
-        alike=turns.no_slower_seen(last, waited),
-        limited=bool(waited) and (turns.promised is None or turns.hopeless(last, waited)),
-        still=not pair.starts and (not pair.tested.rate or last.speaks(turns.promised) is not last),
+        comparison.decided(last, waited),
+        alike=comparison.no_slower_seen(last, waited),
+        limited=bool(waited) and (comparison.promised is None or comparison.hopeless(last, waited)),
+        still=not pair.starts and (not pair.tested.rate or last.speaks(comparison.promised) is not last),
     )
-    said = _in_words(last, pair.other, turns.promised)
+    said = _in_words(last, pair.other, comparison.promised)
     if found.code is Code.NO_SLOWER_SEEN:
         serves = format_rate(min(each.serves.value for each in pair.sides.values() if each.serves))
         said = f"no slower than the traffic generator can see ({serves} of both; {said})"
     elif found.code is Code.GENERATOR:
         keys = " and of ".join(dict.fromkeys(pair.sides[side].key for side in waited))
         said = f"the traffic generator was the limit of {keys}, which may be faster ({said})"
-    elif found.code is Code.TOO_CLOSE and turns.promised is not None:
-        said = f"too close to call on this machine ({said}){turns.would_decide}{turns.spent}"
-    return replace(found, reason="; ".join([said, *turns.remarks, *_stalls(pair), *_losses(pair, turns.bench)]))
+    elif found.code is Code.TOO_CLOSE and comparison.promised is not None:
+        said = f"too close to call on this machine ({said}){comparison.would_decide}{comparison.spent}"
+    return replace(
+        found, reason="; ".join([said, *comparison.remarks, *_stalls(pair), *_losses(pair, comparison.bench)])
+    )
 
 
 def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> str:
@@ -182,8 +184,9 @@ def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> s
     return said if shown is found else f"{said}, over all of the time (the middle is {found.value * 100:.1f} %)"
 
 
-def _too_few(turns: "Turns") -> str:
-    return f"of {len(turns.logs) + turns.dropped} {turns.counts}, {turns.dropped} had to be dropped: {turns.dropped_as}"
+def _too_few(comparison: "Comparison") -> str:
+    made, dropped = len(comparison.logs) + comparison.dropped, comparison.dropped
+    return f"of {made} {comparison.counts}, {dropped} had to be dropped: {comparison.dropped_as}"
 
 
 def _named(side: SideRecord) -> str:
@@ -210,7 +213,7 @@ def _losses(pair: PairRecord, bench: Bench) -> list[str]:
 
 
 @dataclass
-class Turns(ABC):
+class Comparison(ABC):
     """The turns of two sides, and what was measured so far."""
 
     bench: Bench
@@ -282,7 +285,7 @@ class Turns(ABC):
         """Return whether the generator keeps a promise undecided at any number of looks."""
         if self.promised is None or not waited:
             return False
-        return len(waited) == 2 or Turns.decided(self, found, ()) is ("other" in waited)
+        return len(waited) == 2 or Comparison.decided(self, found, ()) is ("other" in waited)
 
     def no_slower_seen(self, found: LookRecord, waited: Collection[Side]) -> bool:
         """Return whether both sides are builds of one topology that wait for the generator alike. A build that is
@@ -350,7 +353,7 @@ class Turns(ABC):
 
 
 @dataclass
-class Slices(Turns):
+class Slices(Comparison):
     """Turns of two sides that stand side by side, within one trial: one round (a slice of each) after the other."""
 
     pair: SideBySide
@@ -360,7 +363,7 @@ class Slices(Turns):
     how = "side by side"
 
     def _may_go_on(self, looked: int, target: int) -> bool:
-        seconds = (target - len(self.logs)) * pairs.ROUND * self.slice_s
+        seconds = (target - len(self.logs)) * duet.ROUND * self.slice_s
         return looked < OWN_LOOKS or self._spend(seconds, self.bench.repetitions, "going on", "repeating")
 
     def serve_until(self, target: int) -> None:
@@ -375,21 +378,21 @@ class Slices(Turns):
         """True for whole packets, like code and no difference of scale: packets of connections wait for each other.
         From a backlog, a packet takes up to 80 cycles less than in a closed loop, which a ratio of unlike code shows;
         and a million flows would be looked up in bursts."""
-        likes, profile = self.pair.of_like_code and not self.pair.of_scale, self.bench.profile
+        likes, profile = self.pair.of_like_code and not self.pair.differs_in_scale, self.bench.profile
         whole = isinstance(profile, PacketProfile) and profile.fragments == 1  # a backlog is counted in frames
         return whole and likes and not self.backlogs
 
     def _serve_until(self, target: int) -> None:
         connections = isinstance(self.bench.profile, ConnectionProfile)
-        afresh = self.pair.of_scale and connections
+        afresh = self.pair.differs_in_scale and connections
         # Flows are known after the first look, and there are no more of them; of connections there are.
         begun = self._made > 0 and not connections
         while (missing := min(target - len(self.logs), round(MOST_MADE * target) - len(self.logs) - self.dropped)) > 0:
-            if not self.pair.apart and (afresh or not begun):
+            if not self.pair.one_at_a_time and (afresh or not begun):
                 self._begin(SIDES)
                 begun = True
-            for parts in pairs.rounds_of(self._serve(min(missing, AFRESH) if afresh else missing)):
-                spoilt, ratio = any(map(pairs.spoilt, parts)), pairs.log_ratio(parts)
+            for parts in duet.rounds_of(self._serve(min(missing, AFRESH) if afresh else missing)):
+                spoilt, ratio = any(map(duet.spoilt, parts)), duet.log_ratio(parts)
                 self.counted += [] if spoilt else parts
                 if spoilt or ratio is None:
                     self.dropped += 1
@@ -415,16 +418,16 @@ class Slices(Turns):
             order = [side for side in self._turns(WARM_UP) if side in short]
             for part in self.pair.run_slices(order, self.slice_s, before=True):
                 seen[part.side] += part.completed
-        if self.pair.of_scale and min(seen.values()):
+        if self.pair.differs_in_scale and min(seen.values()):
             for side in sides:
                 self.pair.count(side)
 
     def _turns(self, rounds: int) -> list[Side]:
         self._made += rounds
-        return pairs.turns(self._made - rounds, rounds)
+        return duet.turns(self._made - rounds, rounds)
 
     def _serve(self, rounds: int) -> list[Slice]:
-        if not self.pair.apart:
+        if not self.pair.one_at_a_time:
             return self.pair.run_slices(self._turns(rounds), self.slice_s, backlogs=self.backlogs)
         made = []
         for side in self._turns(rounds):
@@ -433,10 +436,10 @@ class Slices(Turns):
         return made
 
     def estimate(self) -> LookRecord | None:
-        error = pairs.ERROR / len(self.looks)
-        if (middle := pairs.estimate(self.logs, error)) is None:
+        error = duet.ERROR / len(self.looks)
+        if (middle := duet.estimate(self.logs, error)) is None:
             return None
-        return starts.look(len(self.logs), middle, pairs.whole(self.counted, error))
+        return start_rule.look(len(self.logs), middle, duet.whole(self.counted, error))
 
     def sides(self) -> Mapping[Side, SideRecord]:
         return with_slices(self.pair.sides(), self.counted, self.bench.rate_metric)
@@ -456,13 +459,13 @@ def _with_own(known: SideRecord, own: Sequence[Slice], metric: Metric) -> SideRe
     lost, ended = sum(part.lost for part in own), sum(part.lost + part.completed for part in own)
     if not own:
         return known
-    served = pairs.serves([(part.completed, part.seconds) for part in own], metric.unit.name)
+    served = duet.serves([(part.completed, part.seconds) for part in own], metric.unit.name)
     return known.model_copy(
         update={
             "rate": served.value,
             "middle": median(part.rate for part in own),
             "serves": served,
-            "stalled": pairs.stalled(own),
+            "stalled": duet.stalled(own),
             "lost": lost / ended if ended else 0.0,
             "held": fmean(part.waited for part in own),
         }
@@ -470,14 +473,14 @@ def _with_own(known: SideRecord, own: Sequence[Slice], metric: Metric) -> SideRe
 
 
 @dataclass
-class Searches(Turns):
+class Searches(Comparison):
     """Turns of one DUT that is set up again for each: a turn is a search, and four make a block (A B B A).
 
     This is for a lab, where two DUTs cannot stand side by side. Minutes lie between the turns, so a block's ratio
     scatters as searches do. The interval follows from the scatter of this row, and of those before it.
     """
 
-    turns: InTurn
+    in_turn: InTurn
     search: SearchSettings
     _rates: dict[Side, list[float]] = field(default_factory=lambda: {"tested": [], "other": []}, init=False)
 
@@ -486,11 +489,11 @@ class Searches(Turns):
     dropped_as = "something else than the device under test was the limit of a search, or one found no load that holds"
 
     def __post_init__(self) -> None:
-        self.notes[self.turns.why] = None
+        self.notes[self.in_turn.why] = None
         self._before = replace(self.bench.scatter[0])
 
     def serve(self) -> tuple[str, str]:
-        """Serve as `Turns.serve`, and add the scatter of this row for the rows that follow."""
+        """Serve as `Comparison.serve`, and add the scatter of this row for the rows that follow."""
         found = super().serve()
         self.bench.scatter[0].add(self.logs)
         return found
@@ -513,7 +516,7 @@ class Searches(Turns):
                 return None
             rates[side].append(found)
         if not any(rates["other"]):
-            key = self.turns.sides()["other"].key
+            key = self.in_turn.sides()["other"].key
             raise TestbedError(f"{key}, which the test is compared with, holds no load that the campaign tries.")
         if not all(rates["other"]) or (any(rates["tested"]) and not all(rates["tested"])):
             self.notes["A block does not count: a side held some load in one search, and none in the other."] = None
@@ -524,7 +527,7 @@ class Searches(Turns):
 
     def _search(self, side: Side) -> float | None:
         """Return the rate that a side holds; None where something other than the DUT was the limit, which is noted."""
-        dut, generator = self.turns.turn(side)
+        dut, generator = self.in_turn.turn(side)
 
         def on_trial(seen: Observation) -> None:
             if side == "tested":
@@ -544,16 +547,16 @@ class Searches(Turns):
         if found.limited_by == "fault":
             raise (Crashed if side == "tested" and dut.crashed() else TestbedError)(found.reason)
         if found.limited_by != "dut" or found.result is None:
-            self.notes[f"A turn of {self.turns.sides()[side].key} does not count: {found.reason.rstrip('.')}."] = None
+            self.notes[f"A turn of {self.in_turn.sides()[side].key} does not count: {found.reason.rstrip('.')}."] = None
             return None
         return found.result.value
 
     def estimate(self) -> LookRecord | None:
-        if len(self.logs) < starts.FIRST_LOOK:
+        if len(self.logs) < start_rule.FIRST_LOOK:
             return None
-        middle = starts.Moderated.of(self.logs, self._before).within(pairs.ERROR / 2 / len(self.looks))
-        return starts.look(len(self.logs), middle)
+        middle = start_rule.Moderated.of(self.logs, self._before).within(duet.ERROR / 2 / len(self.looks))
+        return start_rule.look(len(self.logs), middle)
 
     def sides(self) -> Mapping[Side, SideRecord]:
         rates = {side: median(found) if found else None for side, found in self._rates.items()}
-        return {side: known.model_copy(update={"rate": rates[side]}) for side, known in self.turns.sides().items()}
+        return {side: known.model_copy(update={"rate": rates[side]}) for side, known in self.in_turn.sides().items()}

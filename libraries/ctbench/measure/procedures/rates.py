@@ -7,13 +7,13 @@ from statistics import fmean
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.units import format_rate
-from ctbench.measure import pairs
+from ctbench.measure import duet
 from ctbench.measure.campaign import Bisection, Campaign, GateSettings, LoadRange, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
 from ctbench.measure.search import SearchResult, descend, repeat, search
-from ctbench.measure.sequential import Known, SequentialTest, scatter
-from ctbench.measure.starts import around
+from ctbench.measure.sequential import KnownRates, SequentialTest, scatter
+from ctbench.measure.start_rule import around
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import PDR_OF, RATE_OF, RATES, SATURATION_OF, Metric
@@ -95,7 +95,7 @@ def _of_loops(rates: Sequence[float], metric: Metric) -> Estimate:
     value, unit = fmean(rates), metric.unit.name
     if len(rates) < _LEAST_LOOPS:
         return Estimate(value, unit)
-    error = pairs.ERROR / 2 / (_MOST_LOOPS - _LEAST_LOOPS + 1)
+    error = duet.ERROR / 2 / (_MOST_LOOPS - _LEAST_LOOPS + 1)
     return around(value, [math.log(max(rate, 0.5)) for rate in rates], error, unit)
 
 
@@ -243,15 +243,15 @@ class AtFloor(OfRate):
         load = bench.floor.load(self.how.headroom)
         if not load:
             raise ConfigError("The campaign tries floors, and no rate is promised of this test.\n  Expected a floor.")
-        known = known_of(bench.earlier, bench.profile)
+        known = known_rates(bench.earlier, bench.profile)
         test = SequentialTest(bench.runner, load, self.how.trial_duration, known, trials, bench.rate_metric)
         return test.run(bench.ceiling)
 
 
-def known_of(earlier: Outcome | None, profile: Profile) -> Known:
+def known_rates(earlier: Outcome | None, profile: Profile) -> KnownRates:
     """Return what the test has found out about a DUT so far, for the decision at its floor."""
     if earlier is None:
-        return Known()
+        return KnownRates()
     rates = [rate for rate in (earlier.figure(SATURATION_OF[profile.kind]),) if rate]
     at_least: list[float] = []
     if found := earlier.figure(RATE_OF[profile.kind]):
@@ -259,4 +259,4 @@ def known_of(earlier: Outcome | None, profile: Profile) -> Known:
     elif earlier.limited_by == "dut" and earlier.evidence.upper_bound:
         rates.append(earlier.evidence.upper_bound)
     open_loop = tuple(seen for seen in earlier.trials if not seen.trial.under_way and seen.load)
-    return Known(tuple(rates), tuple(at_least), scatter(earlier.trials), open_loop)
+    return KnownRates(tuple(rates), tuple(at_least), scatter(earlier.trials), open_loop)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctbench.measure.campaign import Campaign, SaturationSettings
-from ctbench.measure.in_turn import Sides, Tried, blocks, conditions_of, served_in_a_loop
+from ctbench.measure.loads_in_turn import BothSides, TrialsInTurn, blocks, conditions_of, served_in_a_loop
 from ctbench.measure.observation import Observation, Phase
 from ctbench.measure.procedure import Bench, Outcome, figures_of
 from ctbench.measure.procedures.pair import BLOCK, SIDES
@@ -48,7 +48,7 @@ class SameLoad(OfRate):
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Measure both in turn. Decide nothing where the served rate of a side is not known."""
-        floor, sides = bench.floor, Sides(bench, trials) if bench.sides else None
+        floor, sides = bench.floor, BothSides(bench, trials) if bench.sides else None
         if sides is None or not (serves := self._has_to_serve(bench, sides)):
             why = "what both builds serve is not known, so neither was offered a share of it"
             metrics = *conditions_of(bench), *floor.smoke_rates
@@ -57,13 +57,13 @@ class SameLoad(OfRate):
         smoke = floor.load(self.headroom) if floor.smoke_rates else 0.0
         most = bench.campaign.load_range(bench.profile).max
         load, factor = min(max(self.how.first * serves, smoke), most), self.how.first
-        tried: list[Tried] = []
+        tried: list[TrialsInTurn] = []
         while not tried or (len(tried) < LOADS and tried[-1].code in _GO_ON):
             tried.append(self._at(sides, load, blocks(bench.gated_rows)))
             load, factor = load * factor, factor * factor
         return self._outcome(bench, tried)
 
-    def _has_to_serve(self, bench: Bench, sides: Sides) -> float:
+    def _has_to_serve(self, bench: Bench, sides: BothSides) -> float:
         """Return the rate that the candidate has to serve: the promised share of its base's rate, or its own rate where
         a lower one is accepted; 0 where the rate of a side is not known. Where the rates are from backlogs, the rate
         that the generator reaches in a closed loop with the base bounds it."""
@@ -77,14 +77,14 @@ class SameLoad(OfRate):
             known.append(served_in_a_loop(sides, "other", self.how.trial_duration))
         return min(known)
 
-    def _at(self, sides: Sides, load: float, most: int) -> Tried:
+    def _at(self, sides: BothSides, load: float, most: int) -> TrialsInTurn:
         """Offer both sides a load, in at most `most` blocks, until it is decided. Set both up again before each block
         but the first."""
 
         def one(at: Bench, trials: Trials, phase: Phase) -> Observation:
             return trials.offer(at.runner, Rate(load), self.how.final_duration, phase)
 
-        tried = Tried(load)
+        tried = TrialsInTurn(load)
         for block in range(most):
             if block:
                 sides.begin_again()
@@ -97,7 +97,7 @@ class SameLoad(OfRate):
                 break
         return tried
 
-    def _outcome(self, bench: Bench, tried: Sequence[Tried]) -> Outcome:
+    def _outcome(self, bench: Bench, tried: Sequence[TrialsInTurn]) -> Outcome:
         metric, code = self.metric(bench.profile), _code_of(tried)
         tested = next(each.made["tested"] for each in tried if each.code is code)
         said, holds = "; ".join(each.said for each in tried), code is Code.HOLDS_AS_BASE
@@ -119,14 +119,14 @@ class SameLoad(OfRate):
         )
 
 
-def _code_of(tried: Sequence[Tried]) -> Code:
+def _code_of(tried: Sequence[TrialsInTurn]) -> Code:
     """Return the reason code of all loads. A lower load that the candidate held does not make up for trials that it
     alone lost."""
     last, lost = tried[-1].code, any(each.code is Code.LOST_AT_TIMES for each in tried)
     return Code.LOST_AT_TIMES if lost and last is not Code.HOLDS_LESS else last
 
 
-def _verdicts(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Verdict]:
+def _verdicts(bench: Bench, tried: Sequence[TrialsInTurn], said: str) -> dict[str, Verdict]:
     """Return the verdicts by metric: on the conditions of trials, and on the rates of a smoke floor."""
     last, code, conditions, smoke = tried[-1], _code_of(tried), conditions_of(bench), bench.floor.smoke_rates
     found = dict.fromkeys((*conditions, *smoke), Verdict(None, code, said))

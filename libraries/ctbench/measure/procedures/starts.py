@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ctbench.base.errors import Crashed, TestbedError
-from ctbench.measure import pairs, starts
+from ctbench.measure import duet, start_rule
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench
 from ctbench.measure.procedures.pair import (
@@ -20,16 +20,16 @@ from ctbench.measure.procedures.pair import (
     SET_UP_S,
     SLICE_S,
     WARM_UP,
+    Comparison,
     Pair,
     Searches,
     Slices,
-    Turns,
     search_of_turns,
     with_slices,
 )
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord, StartRecord
 from ctbench.results.verdict import CRASHES, Verdict, by_crashes, by_ratio
-from ctbench.testbed.pair import InTurn, SideBySide
+from ctbench.testbed.two_sides import InTurn, SideBySide
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import Profile
 
@@ -48,22 +48,22 @@ class Starts(Pair):
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """Estimate the seconds of the first look, which decides most rows."""
-        return starts.FIRST_LOOK * seconds_of_start(profile)
+        return start_rule.FIRST_LOOK * seconds_of_start(profile)
 
-    def _turns(self, bench: Bench) -> Turns:
+    def _comparison(self, bench: Bench) -> Comparison:
         promised, most = bench.floor.limit(self.promise), bench.campaign.starts
         if isinstance(bench.sides, InTurn):
             searches = Searches(bench, None, (), 0.0, bench.sides, search_of_turns(bench))
-            return _Blocks(bench, promised, starts.looks(most), 0.0, searches)
-        looks, seconds = starts.looks(most), seconds_of_start(bench.profile)
-        if bench.more_starts.left_s >= (starts.FURTHER[0] - 1) * most * seconds:
-            looks += [each * most for each in starts.FURTHER]
+            return _Blocks(bench, promised, start_rule.looks(most), 0.0, searches)
+        looks, seconds = start_rule.looks(most), seconds_of_start(bench.profile)
+        if bench.more_starts.left_s >= (start_rule.FURTHER[0] - 1) * most * seconds:
+            looks += [each * most for each in start_rule.FURTHER]
         return _Starts(bench, promised, looks, SLICE_S)
 
 
 def seconds_of_start(profile: Profile) -> float:
     """Return the seconds of a start of two builds side by side."""
-    return SET_UP_S + (starts.ROUNDS[profile.kind] + WARM_UP) * pairs.ROUND * SLICE_S
+    return SET_UP_S + (start_rule.ROUNDS[profile.kind] + WARM_UP) * duet.ROUND * SLICE_S
 
 
 def first(number: int) -> Side:
@@ -73,7 +73,7 @@ def first(number: int) -> Side:
 
 
 @dataclass
-class _Samples(Turns):
+class _Samples(Comparison):
     """The samples of a candidate and its base. Both are set up again for each."""
 
     _made: list[StartRecord] = field(default_factory=list, init=False)
@@ -91,7 +91,7 @@ class _Samples(Turns):
         #: As many samples as any row may have.
         self._own = self.bench.campaign.starts
         self._before = [replace(known) for known in self.bench.scatter]
-        self._budget = starts.Budget(self.bench.gated_rows, len(self.looks), len(self._figures))
+        self._budget = start_rule.Budget(self.bench.gated_rows, len(self.looks), len(self._figures))
 
     @property
     def _figures(self) -> list[list[float]]:
@@ -112,7 +112,7 @@ class _Samples(Turns):
         self.notes[f"{len(self.logs)} of these {self.counts} were made by an earlier gate of this row."] = None
 
     def serve(self) -> tuple[str, str]:
-        """Serve as `Turns.serve`, and add the scatter of this row for the rows that follow."""
+        """Serve as `Comparison.serve`, and add the scatter of this row for the rows that follow."""
         found = super().serve()
         for known, logs in zip(self.bench.scatter, self._figures, strict=False):
             known.add([] if self._dead else logs)
@@ -126,7 +126,7 @@ class _Samples(Turns):
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
         if self._dead or not self._decides:
             return by_ratio((), self.floor, silent=self._dead)
-        return starts.decide(self._estimates, self.floor, waited)
+        return start_rule.decide(self._estimates, self.floor, waited)
 
     def hopeless(self, found: LookRecord, waited: Collection[Side]) -> bool:
         if len(waited) == 2 and self.decided(found, ()) is None:
@@ -159,13 +159,13 @@ class _Samples(Turns):
 
     @property
     def _decides(self) -> bool:
-        return len(self.logs) >= starts.FIRST_LOOK
+        return len(self.logs) >= start_rule.FIRST_LOOK
 
     @property
-    def _estimates(self) -> list[starts.Moderated]:
+    def _estimates(self) -> list[start_rule.Moderated]:
         """Estimates by figure, in the order of `_figures`."""
         known = zip(self._figures, self._before, strict=False)
-        return [starts.Moderated.of(logs, before, self._budget) for logs, before in known]
+        return [start_rule.Moderated.of(logs, before, self._budget) for logs, before in known]
 
     def serve_until(self, target: int) -> None:
         while len(self.logs) < target and len(self._made) < MOST_MADE * target and not self._dead:
@@ -197,7 +197,7 @@ class _Samples(Turns):
     def estimate(self) -> LookRecord | None:
         if self._dead or not self._decides:
             return self._last
-        return starts.look(len(self.logs), *(each.interval for each in self._estimates))
+        return start_rule.look(len(self.logs), *(each.interval for each in self._estimates))
 
 
 @dataclass
@@ -226,11 +226,11 @@ class _Starts(_Samples):
 
     def _sample(self, number: int) -> StartRecord:
         began = time.monotonic()
-        pair = self.bench.again(number) if number else self.bench.sides
+        pair = self.bench.set_up_again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
         # Tables of a million are filled again for more rounds than that, which takes some 20 s.
-        rounds = AFRESH if pair.of_scale else starts.ROUNDS[self.bench.profile.kind]
+        rounds = AFRESH if pair.differs_in_scale else start_rule.ROUNDS[self.bench.profile.kind]
         slices = Slices(self.bench, None, (rounds,), self.slice_s, pair, backlogs=self.backlogs)
         slices.serve_until(rounds)
         self.backlogs = slices.backlogs
@@ -274,14 +274,14 @@ class _Blocks(_Samples):
     def begin(self) -> None:
         """Set the base up before the samples of an earlier gate are compared: its program is known only then."""
         if self.bench.before:
-            self.searches.turns.turn(first(0))
+            self.searches.in_turn.turn(first(0))
         super().begin()
 
     def _sample(self, number: int) -> StartRecord:
         if self._crashed > self._replaced:  # what died is replaced
-            sides, self._replaced = self.bench.again(number), self._crashed
+            sides, self._replaced = self.bench.set_up_again(number), self._crashed
             assert isinstance(sides, InTurn), "two did not stand side by side before"
-            self.searches.turns = sides
+            self.searches.in_turn = sides
         found = self.searches.block(first(number))
         if found is None:
             return StartRecord(first=first(number), found=None, tested=0.0, other=0.0)

@@ -11,7 +11,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_count, format_duration, format_rate
 from ctbench.dut.base import CLOSED_S
 from ctbench.measure.held import conclude
-from ctbench.measure.in_turn import MOST_LASTING, Sides, Tried, conditions_of, served_in_a_loop
+from ctbench.measure.loads_in_turn import MOST_LASTING, BothSides, TrialsInTurn, conditions_of, served_in_a_loop
 from ctbench.measure.observation import Observation, Phase, hopeless, limits_in
 from ctbench.measure.probe import TableEntries
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
@@ -127,7 +127,7 @@ def _beside_base(bench: Bench, trials: Trials) -> Outcome:
     """Offer a candidate, in turn with its base, a load that the base sustains. Measure the candidate alone where that
     load is not above the promise, the base does not hold it, a trial is invalid, or the campaign has time for a search
     too."""
-    promised, sides = bench.floor.limit(SUSTAINED.name), Sides(bench, trials)
+    promised, sides = bench.floor.limit(SUSTAINED.name), BothSides(bench, trials)
     number = bench.campaign.table.sustained
     # A gate compares: only a campaign that has time for as many trials again looks for the highest rate as well.
     searched = number if number >= _SEARCHES else 0
@@ -154,7 +154,7 @@ def _beside_base(bench: Bench, trials: Trials) -> Outcome:
     return Outcome(SUSTAINED, figures, "floor" if holds else "dut", said, holds, verdicts=verdicts)
 
 
-def _in_turn(sides: Sides, per_s: float) -> Tried:
+def _in_turn(sides: BothSides, per_s: float) -> TrialsInTurn:
     """Offer the candidate a load, and its base after each trial that the candidate lost. Set both up again for each
     further trial."""
 
@@ -162,7 +162,7 @@ def _in_turn(sides: Sides, per_s: float) -> Tried:
         state = _Steady(at)
         return trials.make(phase, lambda number: state.offer(trials, per_s, number), per_s, most=2)
 
-    tried = Tried(per_s)
+    tried = TrialsInTurn(per_s)
     for turn in range(MOST_LASTING):
         if turn:
             sides.begin_again()

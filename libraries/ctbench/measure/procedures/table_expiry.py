@@ -138,7 +138,7 @@ _SPARE = 1.1
 
 
 @dataclass
-class Level:
+class SettledLevel:
     """The steady level of the table at one rate, over two sweeps, in entries. It is a saw-tooth: expired entries stay
     until the next sweep. None where the DUT could not tell, or no sweep was seen."""
 
@@ -201,7 +201,7 @@ def _fitting(bench: Bench) -> list[float]:
 def _steady(bench: Bench, trials: Trials) -> Outcome:
     """Make a trial at each rate, until one does not hold."""
     fitting = _fitting(bench)
-    found: dict[float, Level] = {}
+    found: dict[float, SettledLevel] = {}
 
     def one(per_s: float, number: int) -> Observation:
         seen, level = settle(bench, per_s)
@@ -242,7 +242,7 @@ TABLE_STEADY = Scripted(
 )
 
 
-def _worst(levels: Sequence[Level]) -> dict[str, float | None]:
+def _worst(levels: Sequence[SettledLevel]) -> dict[str, float | None]:
     """Return the worst figure of all rates, by metric; None where one rate has none."""
     worst: dict[str, float | None] = {}
     for metric in (LEAST, MOST, SWEEP):
@@ -252,7 +252,7 @@ def _worst(levels: Sequence[Level]) -> dict[str, float | None]:
     return worst
 
 
-def settle(bench: Bench, per_s: float) -> tuple[Observation, Level]:
+def settle(bench: Bench, per_s: float) -> tuple[Observation, SettledLevel]:
     """Offer a rate until the table has settled, then for two sweeps, over which its level is taken."""
     dut, profile = bench.dut, bench.connections
     remembered_s, sweep_s = profile.lifetime_s + bench.timeout_s, dut.sweeps_within(bench.timeout_s)
@@ -274,7 +274,7 @@ def settle(bench: Bench, per_s: float) -> tuple[Observation, Level]:
     halves = [[value for value in half if value is not None] for half in (counted[:sweep], counted[sweep:])]
     means = [statistics.fmean(each) for each in halves if each]
     known = [*halves[0], *halves[1]]
-    return seen, Level(
+    return seen, SettledLevel(
         per_s, per_s * remembered_s, per_s * (remembered_s + sweep_s), min(known, default=None),
         max(known, default=None), statistics.fmean(means) if means else None,
         (means[1] - means[0]) / sweep_s if len(means) > 1 else 0.0, _swept_s(counted, sweep // 2, samples.every_s),

@@ -30,7 +30,7 @@ class SoftwareConnector(Connector):
 
     def cable(self) -> tuple[Dut, Host]:
         """Return a cable; the generator joins its two ports itself."""
-        return cable.Cable(), self._hosts.host(LOCAL)
+        return cable.CableDut(), self._hosts.host(LOCAL)
 
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int, side: Side = "tested") -> None:
         """Connect the generator. `host` is not used: the ports name paths and sockets of this machine."""

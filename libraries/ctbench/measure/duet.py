@@ -11,7 +11,7 @@ from statistics import median
 
 import numpy as np
 
-from ctbench.measure.starts import around
+from ctbench.measure.start_rule import around
 from ctbench.results.record_model import Estimate
 from ctbench.traffic.generator import Side, Slice
 

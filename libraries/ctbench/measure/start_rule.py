@@ -28,7 +28,7 @@ FURTHER = (2, 4)
 #: rounds leave open, those of connections do not (docs/evidence/gate-like.csv).
 ROUNDS = {"connections": 32, "packets": 16}
 #: A run calls a like build slower in at most one case of 200, in whichever of its rows and at whichever look. Loads in
-#: turn (`ctbench.measure.in_turn`) miss it as seldom: both together in one case of 100.
+#: turn (`ctbench.measure.loads_in_turn`) miss it as seldom: both together in one case of 100.
 ERROR = 0.005
 #: Two builds of one source, whose code lies elsewhere, differ by as much: no evidence of a slower one (a ratio).
 ALIKE = 0.01

@@ -101,7 +101,7 @@ class SideBySide:
         return dict(zip(_EXCHANGED, flows, strict=True))
 
     @property
-    def of_scale(self) -> bool:
+    def differs_in_scale(self) -> bool:
         """True where the sides differ in the number of flows that they know."""
         least, most = sorted(self.known.values())
         return most > 2 * least  # one of them may learn the same flows both ways
@@ -113,9 +113,9 @@ class SideBySide:
         return (tested.datapath, tested.ruleset) == (other.datapath, other.ruleset)
 
     @property
-    def apart(self) -> bool:
+    def one_at_a_time(self) -> bool:
         """True where the entries of one side would slow the other: each side is then filled and served alone."""
-        return self.of_scale and any(dut.shares_table for dut in self._duts.values())
+        return self.differs_in_scale and any(dut.shares_table for dut in self._duts.values())
 
     def flush(self) -> None:
         """Empty the connection tables of both sides, and forget what is under way."""

@@ -8,10 +8,10 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.units import format_duration, format_rate
 from ctbench.measure.observation import Observation, Phase
 from ctbench.measure.procedure import Bench
-from ctbench.measure.starts import ERROR
+from ctbench.measure.start_rule import ERROR
 from ctbench.measure.trial import TrialFault, Trials
 from ctbench.results.verdict import Code, Verdict, of_turns
-from ctbench.testbed.pair import InTurn, SideBySide
+from ctbench.testbed.two_sides import InTurn, SideBySide
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import saturating
 
@@ -39,7 +39,7 @@ def blocks(rows: int) -> int:
 
 
 @dataclass
-class Tried:
+class TrialsInTurn:
     """The trials of both sides at one load, and the result."""
 
     load: float
@@ -80,7 +80,7 @@ class Tried:
 
 
 @dataclass
-class Sides:
+class BothSides:
     """Candidate and base, which make trials in turn. The trials of the candidate are the record's trials; those of the
     base are its `base_trials`."""
 
@@ -117,7 +117,7 @@ class Sides:
     def begin_again(self) -> None:
         """Set both sides up again: the memory layout is fixed for the length of a start."""
         try:
-            self._sides = self.bench.again(self._set_up) or self._sides
+            self._sides = self.bench.set_up_again(self._set_up) or self._sides
         except (TestbedError, MissingResource) as error:
             raise TrialFault(str(error)) from error
         self._set_up += 1
@@ -128,7 +128,7 @@ def conditions_of(bench: Bench) -> list[str]:
     return [name for name, each in bench.floor.thresholds.items() if not each.is_promise]
 
 
-def served_in_a_loop(sides: Sides, side: Side, duration_s: float) -> float:
+def served_in_a_loop(sides: BothSides, side: Side, duration_s: float) -> float:
     """Return the rate of a side in a closed loop, or that of the generator where it is the limit."""
 
     def one(at: Bench, trials: Trials, phase: Phase) -> Observation:

@@ -94,6 +94,7 @@ class Generator:
         """Hold at most `load.connections` connections of a profile; none is opened yet. At the end, open connections
         are not closed: the DUT forgets them."""
         wiring, salt = self._begin()
+        self.threads = 1
         yield HeldConnections(wiring, self._tables, profile, load, self.cpus, salt)
 
     def run_slices(

@@ -169,10 +169,13 @@ class Region:
         return c2s, s2c
 
     def close(self) -> None:
-        """Release the memory. The peer keeps its own mapping."""
+        """Release the memory. The peer keeps its own mapping. May be called twice."""
+        if self.fd < 0:
+            return
         with contextlib.suppress(BufferError):
             self._map.close()
-        os.close(self.fd)
+        fd, self.fd = self.fd, -1
+        os.close(fd)
 
 
 class MemifPort(r.Port):

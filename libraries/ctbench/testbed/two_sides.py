@@ -139,6 +139,8 @@ class SideBySide:
         `before`: serve the warm-up's profiles; `backlogs`: serve packets in backlogs, not in a closed loop. Where a DUT
         died, the `TestbedError` names that DUT."""
         profiles = self._before if before else self._profiles
+        if self.first == "other":
+            profiles = profiles[1], profiles[0]
 
         def turn(side: Side) -> None:
             self._wake(self._wired_as(side))

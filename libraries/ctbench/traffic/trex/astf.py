@@ -166,9 +166,9 @@ def _ending(profile: ConnectionProfile, messages: int) -> tuple[list[Command], l
 
 
 def repeated(commands: list[Command], times: int) -> list[Command]:
-    """Return the commands, in a loop of TRex' programs unless `times` is 1."""
-    if times == 1:
-        return commands
+    """Return the commands, in a loop of TRex' programs unless `times` is 1: a loop is passed through once at least."""
+    if times < 2:
+        return commands * times
     return [["set_var", "left", times], ["set_label", "again:"], *commands, ["jmp_nz", "left", "again:"]]
 
 

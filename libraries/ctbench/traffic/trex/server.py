@@ -142,12 +142,16 @@ class StartedServer(OwnServer):
         self._end_abandoned()
         self._check_host()
         command = self._command(mode)
-        self._host.run(["mkdir", "-p", self._folder])
-        self._host.run(["tee", f"{self._folder}/{OWNER}"], stdin=str(Owner.myself()))
-        self._host.run(["tee", f"{self._folder}/{CONFIG}"], stdin=text)
         change_folder = ["sh", "-c", 'cd "$0" && exec "$@"', self._home]
         environment = {"LD_LIBRARY_PATH": self._home}
-        self._process = self._host.start([*self._prefix, *change_folder, *command], env=environment, log=self._log)
+        try:
+            self._host.run(["mkdir", "-p", self._folder])
+            self._host.run(["tee", f"{self._folder}/{OWNER}"], stdin=str(Owner.myself()))
+            self._host.run(["tee", f"{self._folder}/{CONFIG}"], stdin=text)
+            self._process = self._host.start([*self._prefix, *change_folder, *command], env=environment, log=self._log)
+        except BaseException:
+            self._host.run(["rm", "-rf", self._folder], check=False)
+            raise
         self._wait_until_ready()
         self._check_gateways()
         return {"server": "started", "host": self._host.name, "command": " ".join(command)}

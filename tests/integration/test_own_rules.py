@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +78,21 @@ def test_a_correct_file_is_taken_however_it_is_written(host: Sandbox, written: s
     assert netfilter.differences(rules) == []
     assert netfilter.listing(rules)
     assert set(host.run(["ls", "/sys/class/net"]).stdout.split()) == {"lo", "r0", "r1"}
+
+
+def test_the_rules_that_a_killed_run_left_are_known_and_no_others(
+    host: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ctbench.dut.linux.netfilter._LOADED", str(tmp_path / "rules"))
+    killed = Netfilter(host)
+    killed.load(Rules("iptables", SHIPPED))
+    killed.remember()
+    Netfilter(host).require_none()
+    host.run(["nft", "add", "table", "ip", "theirs"])
+    with pytest.raises(TestbedError, match=r"rules of its own .*table ip theirs"):
+        Netfilter(host).require_none()
+    killed.forget()
+    assert not any(tmp_path.iterdir())
 
 
 def test_what_packets_add_to_a_set_is_no_difference(host: Sandbox) -> None:

@@ -22,6 +22,7 @@ from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute, Links, VethLinks
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import STAT, Machine, Placement, read_files
+from ctbench.hosts.sandbox import Sandbox
 
 #: Programs -> the package that has them (Debian, Ubuntu).
 PROGRAMS = {"ip": "iproute2", "bridge": "iproute2", "ethtool": "ethtool", "nft": "nftables", "conntrack": "conntrack",
@@ -114,6 +115,8 @@ class LinuxDut(Dut):
             ipv6 = {f"net/ipv6/conf/{name}/disable_ipv6": "1" for name in self._links.interfaces}
             self._set_sysctls(ipv6, where_known=True)
             ports = self._configure(topology, placement)
+            if self._outlives_run:
+                self._netfilter.remember()
             self._applied = (topology, placement)
             self.verify()
             self._table.flush()
@@ -270,7 +273,14 @@ class LinuxDut(Dut):
     def restore(self) -> None:
         if self._touched:
             self._clear()
+            if self._outlives_run:
+                self._netfilter.forget()
         self._touched = False
+
+    @property
+    def _outlives_run(self) -> bool:
+        """True where the rules are a real host's, and stay there when a run is killed."""
+        return not any(self._links.peers) and not isinstance(self._host, Sandbox)
 
     def _ruleset_of(self, topology: Topology) -> Ruleset:
         """Return the topology's ruleset. Raise `ConfigError` with those of this DUT."""

@@ -26,6 +26,9 @@ LEGACY_TABLES = "/proc/net/ip_tables_names"
 _LIST = ("nft", "--stateless", "list", "ruleset")
 #: Differing lines that a message shows.
 _SHOWN = 8
+#: On a lab's host, all rules as a run has loaded them: the next one knows those of a run that was killed by it. It is
+#: lost when the rules are, at a boot.
+_LOADED = "/run/ctbench-rules"
 #: How the interfaces are named in the files of rules.
 _NAMED = re.compile(r"\b(client|server)\b")
 
@@ -90,14 +93,27 @@ class Netfilter:
         self._apart: tuple[Rules, list[str]] | None = None
 
     def require_none(self) -> None:
-        """Raise `TestbedError` where the host has rules of its own, which a run must not remove."""
+        """Raise `TestbedError` where the host has rules of its own, which a run must not remove. Those that a killed
+        run left there are none."""
         tables = self._host.run(["nft", "list", "tables"]).stdout.splitlines()
         foreign = [table for table in tables if table not in (f"table ip {TABLE}", f"table inet {TABLE}")]
-        if foreign:
+        if foreign and not self._are_of_a_run():
             raise TestbedError(
                 f"{self._host.name} has netfilter rules of its own ({', '.join(foreign)}), and a DUT must have none: "
                 "remove them (nft flush ruleset)."
             )
+
+    def _are_of_a_run(self) -> bool:
+        known = self._host.run(["cat", _LOADED], check=False)
+        return known.exit_status == 0 and plain_lines(known.stdout) == plain_lines(self._host.run(_LIST).stdout)
+
+    def remember(self) -> None:
+        """Write the rules that are loaded to a file of the host, until `forget`."""
+        self._host.run(["sh", "-c", f"{shlex.join(_LIST)} >{_LOADED}"])
+
+    def forget(self) -> None:
+        """Remove the file that `remember` wrote."""
+        self._host.run(["rm", "-f", _LOADED])
 
     def clear(self) -> None:
         """Remove all rules, after which nothing tracks connections. Raise `TestbedError` for iptables-legacy."""

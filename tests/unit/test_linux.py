@@ -127,6 +127,25 @@ def test_a_cards_ring_is_read_back_and_given_back() -> None:
     assert ring == 512
 
 
+def test_what_one_card_does_not_take_back_leaves_all_else_restored() -> None:
+    rings, asked = {"ens0": 512, "ens1": 512}, []
+
+    def run(argv: Sequence[str], stdin: str = "", **_: object) -> Completed:
+        asked.append((argv[0], stdin))
+        if argv[1] == "-G" and (argv[2] == "ens1" or int(argv[4]) > 512):  # ens0 keeps what it was given
+            rings[argv[2]] = int(argv[4])
+        return Completed(0, f"Current hardware settings:\nRX:\t{rings[argv[2]]}\n" if argv[1] == "-g" else "", "")
+
+    links = CardLinks(IpRoute(Mock(run=run)), ("ens0", "ens1"))
+    for name in rings:
+        links._set(name, RING, "1024")
+    links._affinities["/proc/irq/38/smp_affinity_list"] = "0-1"
+    with pytest.raises(MissingResource, match="of ens0: asked 512, and it has 1024"):
+        links.remove()
+    assert rings == {"ens0": 1024, "ens1": 512} and ("tee", "0-1") in asked
+    links.remove()  # nothing is left to restore
+
+
 #: Seen: a virtio card in Linux 6.1, and the names of Intel's and Mellanox' drivers.
 INTERRUPTS = """ 38:          0          0   IR-PCI-MSI 81920-edge      virtio2-config
  39:       7665          0   IR-PCI-MSI 81921-edge      virtio2-input.0

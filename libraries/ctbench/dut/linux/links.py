@@ -114,17 +114,24 @@ class CardLinks(Links):
         self._ip.batch(f"link set {name} up" for name in self.interfaces)
 
     def remove(self) -> None:
-        """Restore MTU, settings of ethtool and interrupts as they were found. Routes and neighbours go with `down`."""
+        """Restore MTU, settings of ethtool and interrupts as they were found. Routes and neighbours go with `down`.
+        Raise `MissingResource` for a setting that the card does not take back; all others are restored then."""
+        refused: list[MissingResource] = []
         for name, (mtu, _) in self._found.items():
             self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
         for (name, setting), value in self._settings.items():
-            self._set(name, setting, value)
+            try:
+                self._set(name, setting, value)
+            except MissingResource as error:
+                refused.append(error)
         self._ip.batch(f"link set {name} up" for name, (_, was_up) in self._found.items() if was_up)
         for path, cpus in self._affinities.items():
             self._write(path, cpus)
         self._found.clear()
         self._settings.clear()
         self._affinities.clear()
+        if refused:
+            raise refused[0]
 
     def facts(self) -> dict[str, Any]:
         return {

@@ -283,7 +283,7 @@ class ConntrackSLA:
         return self._left[1] if self._left and result.message == self._left[0] else "skipped"
 
     def _say_what_is_wrong(self, data: RunningTest, result: TestResult) -> None:
-        """Fail a row that Robot Framework accepts although it names what only another DUT has, or an impossible
+        """Fail a row that Robot Framework accepts although it names what only another DUT has, or makes an impossible
         promise. Add file and line to every failure."""
         if self._wrong:
             result.status, result.message = "FAIL", self._wrong

@@ -61,7 +61,8 @@ def named(suite: TestSuite) -> list[Named]:
 
 
 def read_row(test: TestCase, resolve: Resolve | None = None) -> Row | None:
-    """Return `row_of`. Raise `ConfigError`, which names the test, for any mistake in its row."""
+    """Return the row of a test, as `row_of` does. Raise `ConfigError`, which names the test, for any mistake in its
+    row."""
     try:
         return row_of(test, resolve)
     except (ConfigError, ValidationError, ValueError) as error:
@@ -141,7 +142,7 @@ def _in_steps(test: TestCase, chosen: Sequence[str] | None, resolve: Resolve | N
 
 
 def _left_out(arguments: Sequence[str]) -> list[str]:
-    """Return the values of `Use Topology` for arguments that are missing."""
+    """Return the defaults of `Use Topology` for arguments that are missing, as `name=1`."""
     by_place = sum(not is_by_name(each) for each in arguments)
     given = {*ROW[:by_place], *(each.partition("=")[0] for each in arguments if is_by_name(each))}
     return [f"{name}=1" for name in ("cpus", "rx_queues") if name not in given]

@@ -134,8 +134,8 @@ class Region:
                 first += entries * step
 
     def client_rings(self) -> tuple[r.Rings, r.Rings]:
-        """Return the rings to send on and to receive on at the client's end. Call it after the server has connected and
-        set all indices to 0: only then may the buffers be offered, as this does."""
+        """Return the rings to send on and to receive on at the client's end, and offer the buffers. Towards a server of
+        the protocol, call it only after that has connected: it sets all indices to 0."""
         plan = self.plan
         tx, rx = self._rings()
         for ring in tx:

@@ -165,7 +165,7 @@ class Wiring:
         )
 
     def close(self) -> None:
-        """Release both ports."""
+        """Release both ports. May be called twice."""
         self.stop()
         self.client.close()
         self.server.close()

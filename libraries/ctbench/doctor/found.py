@@ -170,8 +170,8 @@ def _paired(
 
 
 def look(host: Host, ports: str, *, sudo: bool) -> Found:
-    """Read the resources of a host. `ports`: the kind of ports that an Open vSwitch needs drivers for. `sudo`: root,
-    which sees the processes that drive cards, takes sudo."""
+    """Read the resources of a host. `ports`: the kind of ports that an Open vSwitch needs drivers for. `sudo`: whether
+    commands need sudo(8) to run as root, who alone sees all processes that drive cards."""
     machine = read_machine(host)
     files = read_files(host, ISOLATED, CGROUP_ISOLATED, BOOT)
     isolated = {cpu for path in (ISOLATED, CGROUP_ISOLATED) for cpu in parse_cpu_list(files.get(path, ""))}

@@ -198,8 +198,8 @@ class Counter(Protocol):
 
     def baseline(self, topology: Topology, workload: Workload) -> Topology | None:
         """Return the topology whose counts are subtracted from those of `topology`: the wires and the traffic alone,
-        with the same number of hops. Return None where the counts are net already: of the same machine with an empty
-        table."""
+        with the same number of hops. Return None where the counts are net already: the cost of the same machine with an
+        empty table is subtracted."""
 
     def snapshot(self) -> dict[str, Any]:
         """Return the counter's part of the record: the kernel, versions, the identity of the image that it boots."""

@@ -21,7 +21,8 @@ CABLE = Topology(datapath="cable", ruleset="none")
 
 
 class CableDut(Dut):
-    """A direct link of the generator's two ports, which needs no set-up and no flush."""
+    """A direct link of the generator's two ports, which the generator makes itself: no set-up of a DUT, and no
+    flush."""
 
     def apply(self, topology: Topology) -> Ports:
         return Ports("cable", (), topology.rx_queues, topology.rx_queues)

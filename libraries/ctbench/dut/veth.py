@@ -88,7 +88,7 @@ class Links(ABC):
 
     @abstractmethod
     def up(self) -> None:
-        """Bring both ends of the links up."""
+        """Bring the DUT's interfaces up, and the generator's ends where they are on this machine."""
 
     @abstractmethod
     def remove(self) -> None:

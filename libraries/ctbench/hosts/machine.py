@@ -84,7 +84,7 @@ class Placement:
     @property
     def of_links(self) -> tuple[int, ...]:
         """CPUs for the work that a network card would do itself: those of `housekeeping` without a PMD thread, else
-        those of the generator."""
+        those of the generator, else all of `housekeeping`."""
         return tuple(cpu for cpu in self.housekeeping if cpu not in self.pmd) or self.generator or self.housekeeping
 
     @property

@@ -53,7 +53,8 @@ def log_in(host: str, login: Login) -> SSHClient:
 
     SSHLibrary's own logins are not used: they believe any host, open a terminal there, offer a key's passphrase as the
     password, and do not say why a host refused. Raise `TestbedError` for a host that cannot be reached or has another
-    key than is known, and when the user may not log in.
+    key than is known, and when the user may not log in; `ConfigError` for a key, a password or a file of known hosts
+    that cannot be used.
     """
     config, password = login.config, password_of(host, login.config)
     by_shell = shlex.join(["sh", "-c", f"exec {login.way}"])  # as ssh(1) runs it

@@ -277,7 +277,8 @@ class Campaign(YamlModel):
         return self.file or f"campaign {self.name}"
 
     def limited_to(self, most: Mapping[str, float]) -> Self:
-        """Return the campaign with its loads capped, per second, by kind of profile; `opened`: of held connections."""
+        """Return the campaign with its loads capped, per second, by kind of profile. `opened` caps the rate at which
+        connections that stay open are opened."""
         opened_per_s = min(self.table.opened_per_s, most.get("opened", math.inf))
         table = self.table.model_copy(update={"opened_per_s": opened_per_s})
         kinds = {kind: load for kind, load in most.items() if kind not in ("opened", "held")}
@@ -329,7 +330,8 @@ class Campaign(YamlModel):
             )
 
     def search_for(self, profile: Profile, *, closed_loop: bool = True) -> SearchSettings:
-        """Return the search settings for a profile. `closed_loop`: whether the generator offers a closed loop."""
+        """Return the search settings for a profile, with the values that its range in `loads` sets. `closed_loop`:
+        whether the generator offers a closed loop."""
         own = self.load_range(profile)
         if self.search == "bisection" and self.bisection is not None:
             return _with(self.bisection, own)

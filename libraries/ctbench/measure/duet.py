@@ -77,8 +77,8 @@ def whole(slices: Sequence[Slice], error: float) -> Estimate:
 
 
 def _of_sums(counts: Sequence[tuple[float, float, float, float]], error: float, unit: str) -> Estimate:
-    """Return the ratio of two rates over all rows, each a count by its seconds, with a jackknife interval: the ratio
-    without each batch of neighbours shows its distance from the truth (Miller 1974; Student's t)."""
+    """Return the ratio of two rates over all rows, each a count by its seconds, with a jackknife interval: the ratios
+    without each batch of neighbours in turn show how far it may be from the truth (Miller 1974; Student's t)."""
     batches = np.array([part.sum(axis=0) for part in np.array_split(counts, min(BATCHES, len(counts)))], float)
     total = batches.sum(axis=0)
     value = float(_rates(total)[0] / _rates(np.maximum(total, [0, 0, 0.5, 0]))[1])

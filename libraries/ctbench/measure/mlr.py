@@ -77,8 +77,8 @@ class Goal:
         return max(lower, default=None), upper
 
     def conditional_throughput(self, load: float, trials: Sequence[Observation]) -> float:
-        """Return the conditional throughput (appendix B): the load less its loss ratio at the goal's quantile of the
-        full-length trials."""
+        """Return the conditional throughput (appendix B): the load times (1 - loss ratio), with the loss ratio at the
+        goal's quantile of the full-length trials."""
         lost: float = self._sums(_that_count(list(map(self.judge, trials)))).pessimistic_loss_ratio
         return load * (1 - lost)
 

@@ -237,8 +237,8 @@ class Observation:
 
     @property
     def lost_elsewhere(self) -> str:
-        """Places where frames were lost outside the DUT, by both sides' counters. Empty unless the trial fails for its
-        losses alone, and keeps their limits without these frames."""
+        """Places where frames were lost outside the DUT, by both sides' counters. Empty unless loss limits are the only
+        measured conditions that the trial broke, and it keeps them without these frames."""
         away = self._lost_on_the_way
         frames = sum(away.values())
         others = [name for name in self.broken if name not in LOSSES and name in self.values]

@@ -110,7 +110,8 @@ def after_sample(due: float, now: float, every_s: float) -> tuple[int, float]:
 
 @dataclass
 class MainThreadWatch(Probe):
-    """A probe of the control plane's main thread, which answers no request while it does not wait for an event."""
+    """A probe of the longest time for which the control plane's main thread did not wait for an event, and so answered
+    no request."""
 
     look: Callable[[], ThreadLook | None]
     #: When it was looked at, and what was seen.

@@ -248,7 +248,8 @@ class Promise:
 
     @property
     def holds(self) -> bool:
-        """True where connections are held, so that the DUT's table, the generator and memory bound their number."""
+        """True where the procedure counts the table's entries: the host's limit, the profile's clients and memory bound
+        their number; for held connections, the timeout and the generator too."""
         return self.procedure is not None and "connections" in self.procedure.abilities
 
     @property
@@ -287,7 +288,7 @@ class BenchProcedure(Procedure, ABC):
     """A procedure that works at a bench."""
 
     def expected_at(self, bench: Bench) -> float:
-        """Estimate its seconds of traffic at a bench."""
+        """Estimate its seconds of traffic at a bench: `expected_s`, unless the bench tells more."""
         return self.expected_s(bench.profile, bench.campaign)
 
     def run(self, bench: Bench) -> Outcome:

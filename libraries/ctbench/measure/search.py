@@ -83,8 +83,8 @@ def broken_off(
 def repeat(times: int, search_once: Callable[[float | None], SearchResult]) -> SearchResult:
     """Search several times. Return the result with the (lower) median capacity, with the trials of all searches.
 
-    Each search gets the capacity that the one before found, to begin there; the first gets None. A fault ends the
-    repetition. One search that the generator limited does not void the others.
+    Each search gets the capacity that the one before found, to begin there; the first gets None. A search that a fault
+    ended is the last one, and the result. One search that the generator limited does not void the others.
     """
     results: list[SearchResult] = []
     for _ in range(times):

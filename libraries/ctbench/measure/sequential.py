@@ -109,7 +109,7 @@ class SequentialTest:
 
     def run(self, ceiling: float | None = None) -> Outcome:
         """Decide whether the DUT holds the load. `ceiling`: the highest rate of the generator. Where it is below the
-        load, only a DUT that is far below can be decided, by a load within the ceiling.
+        load, a load within the ceiling is tried, and only that the DUT lies far below it can be found.
 
         A fatal problem of the DUT or a `TestbedError` of a trial ends the test.
         """

@@ -115,8 +115,8 @@ class Moderated:
 
     @classmethod
     def of(cls, logs: Sequence[float], before: Scatter, budget: Budget = Budget(1, 1)) -> "Moderated":
-        """Moderate the scatter of two or more starts by `before`, the scatter of earlier rows. Ignore earlier rows
-        whose variance is unlike."""
+        """Moderate the scatter of two or more starts by `before`, the scatter of earlier rows. Ignore all earlier rows
+        where their common variance is unlike that of these starts."""
         own, borrowed = len(logs) - 1, min(MOST_BORROWED, before.degrees)
         squares, lent = _squares(logs), before.variance * borrowed
         if borrowed and unlike(squares, own, lent, borrowed):
@@ -181,7 +181,8 @@ def around(value: float, logs: Sequence[float], error: float, unit: str) -> Esti
 
 
 def middle_of_variances(degrees: int) -> float:
-    """Return the median of sample variances of so many degrees of freedom, by their mean (Wilson and Hilferty 1931)."""
+    """Return the median of sample variances of so many degrees of freedom, divided by their mean (Wilson and Hilferty
+    1931)."""
     return (1 - 2 / (9 * degrees)) ** 3
 
 

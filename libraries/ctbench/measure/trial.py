@@ -112,7 +112,8 @@ class TrialRunner:
         return seen
 
     def _prepare(self) -> None:
-        """Flush the DUT, let it learn the flows or addresses that the profile asks for, and let it settle."""
+        """Flush the DUT, show it the flows that the profile wants known, or the addresses of packets where the DUT
+        learns addresses, and let it settle."""
         self.dut.flush_state()
         if isinstance(self.profile, ConnectionProfile) and (known := self.profile.known):
             self.generator.run_trial(self.profile.flows_known, Rate(_KNOWN_PER_S), 2 * known / _KNOWN_PER_S)
@@ -136,7 +137,8 @@ class TrialRunner:
 
 
 def _of_quota(stopped_s: float) -> tuple[Problem, ...]:
-    """Return the problem of a CPU quota that stopped all polling threads for so long; none for a negligible time."""
+    """Return the problem of a CPU quota that stopped threads for so many seconds, all CPUs together; none below
+    `LEAST_STOPPED_S`."""
     if stopped_s < LEAST_STOPPED_S:
         return ()
     text = (

@@ -180,8 +180,9 @@ _SLOWER = 0.1
 
 
 def would_pass(records: Sequence[Record], color: Tone) -> str:
-    """Return the slowdown that a run without a candidate misses: a build that is slower in everything keeps its ratios.
-    Empty where nothing was measured, for a candidate, and where instructions were counted and nothing was timed."""
+    """Return a sentence on whether the run would fail a build that is slower in everything: such a build keeps its
+    ratios, so that only absolute floors catch it. Empty for a candidate, where nothing was measured, and where
+    instructions were counted and nothing was timed."""
     if of_candidate(records) or all(record.metric in COSTS for record in records):
         return ""
     rates = [each for record in records if figures.catches(record) is not None for each in record.thresholds]

@@ -150,8 +150,9 @@ def followed(record: Record) -> Metric:
 
 
 def _value(record: Record, metric: Metric) -> float | None:
-    """Return the figure of a run. None where neither the DUT nor the campaign's range was its limit, and where the
-    interval of an offered rate is wide, as after a search of a few loads that lie far apart."""
+    """Return the figure of a run. None where the interval of an offered rate is wide, as after a search of a few loads
+    that lie far apart. None also for the figure that the test judges where it was not measured, or where its limit was
+    neither the DUT nor the campaign's range."""
     figure = record.figures.get(metric.name)
     if figure is None or (metric.name in OFFERED and figure.reach > WORTH_SHOWING * figure.value):
         return None

@@ -242,8 +242,8 @@ class GoalRecord(RecordModel):
 
 
 class ControlRecord(RecordModel):
-    """One action of the control plane, repeated under the load of the trial `beside`, with statistics of its
-    duration."""
+    """One action of the control plane, repeated under a load (trials `beside`; with held connections, trial `hold`),
+    with statistics of its duration."""
 
     #: For example `dump`, and the metric of its time.
     action: str
@@ -291,7 +291,8 @@ class FunctionSamples(RecordModel):
 
 
 class ProfileRecord(RecordModel):
-    """The time profile of a forwarding thread at the highest load, sampled in a trial that no verdict depends on."""
+    """The time profile of a forwarding thread at the highest load, sampled in a trial of its own: only the share of
+    locks is judged by it."""
 
     #: Older records also say how it was sampled, and how many samples were lost: never another way, and none.
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)

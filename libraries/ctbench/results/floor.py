@@ -85,7 +85,7 @@ class Threshold:
     def catches(self) -> float | None:
         """The smallest slowdown (ratio) of what was tested that breaks the promise, by this measurement: 0.1 is a tenth
         of its speed. The whole interval has to be beyond the limit then: 99 % ± 2 % against at least 90 % is 11 %. None
-        for a condition, for an undecided threshold, and for a metric of the connection table."""
+        for a condition, for a threshold that is undecided or not measured, and for a metric of the connection table."""
         metric, found = METRICS[self.metric], self.found
         if found is None or self.undecided or not self.is_promise or metric.of_table:
             return None

@@ -99,7 +99,8 @@ class Metric:
         """Return how much better a value is than a limit, in percent: +100 is twice as good, -50 is half as good.
 
         The scale is the same in both directions: `value/limit - 1` where higher is better, `limit/value - 1` where
-        lower is. None where the divisor is 0 (a limit of 0, or a value of 0 where lower is better). At most `MOST`.
+        lower is. None where the divisor is 0: a limit of 0 where higher is better, a value of 0 where lower is. At most
+        `MOST`.
         """
         of, by = (value, limit) if self.better == "higher" else (limit, value)
         return min((of / by - 1) * 100, MOST) if by > 0 else None

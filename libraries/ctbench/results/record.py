@@ -123,8 +123,9 @@ class Record(record_model.RecordModel):
 
     @property
     def accepted(self) -> Accepted | None:
-        """The acceptance that covers this miss. None where the test is not missed or failed in another step, where the
-        acceptance had expired when the test ended, or where something else is missed."""
+        """The acceptance that covers this miss. None where the verdict is not missed, where another step of the test
+        failed, where the acceptance had expired when the test ended, or where a fault, or a metric that it does not
+        cover, makes the miss."""
         known = self.floor.accepted if self.verdict == "missed" and not self.failed else None
         holds = known and self.ended.date() <= known.until and self._misses_only(known.covers)
         return known if holds else None

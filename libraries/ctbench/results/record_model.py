@@ -114,7 +114,7 @@ class Estimate:
 
     @property
     def lost(self) -> "Estimate":
-        """The share that a ratio lacks to 1, with its interval: 0.06 of 0.94."""
+        """The share that a ratio lacks to 1, with its interval: for 0.94, 0.06."""
         low, high = self.ends
         return Estimate(1 - self.value, self.unit, 1 - high, 1 - low)
 

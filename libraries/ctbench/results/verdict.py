@@ -217,7 +217,8 @@ def by_turns(lost: int, base_lost: int, made: int, most: int) -> Code | None:
 
     The candidate is missed (`HOLDS_LESS`) only where it lost all trials of all blocks, and the base none. It holds what
     the base holds where it lost no more trials than the base, or no more than a third. Where both lost all, or both
-    some and the candidate not many more, the load is too near the limit of either (`BASE_TOO`).
+    some and the candidate not many more, the load is too near the limit of either (`BASE_TOO`). Else, after the last
+    block, nothing is decided (`LOST_AT_TIMES`).
     """
     if lost == base_lost == made:
         return Code.BASE_TOO
@@ -294,7 +295,7 @@ def _open(says: Says, *codes: Code) -> Verdict | None:
 
 def with_figure(each: Threshold, *, good: bool) -> Threshold:
     """Return a promise, or a condition of trials, with `met` by its figure. `good`: a good trial measured it, so its
-    loss is kept even where a few losses are a larger share than the limit."""
+    loss limit is kept even where a few losses are a larger share than that."""
     metric, found = METRICS[each.metric], each.measured
     lost_no_more = good and found is not None and metric in LOSS_OF.values()
     return replace(each, met=lost_no_more or by_figure(metric, found, each.limit).kept is True)
@@ -387,8 +388,8 @@ def decided(each: Threshold, by: Verdict) -> Threshold:
 
 
 def says_nothing(says: Says, *, lost: bool) -> Verdict | None:
-    """Return why a row says nothing, whatever was found; None where it does. `lost`: a comparison was lost before a
-    fault, and stays lost."""
+    """Return the verdict on a row that tells nothing, whatever was found; None for a row that tells something. `lost`:
+    a comparison was lost before a fault, and stays lost."""
     return _open(says, *(() if lost else (Code.FAULT,)), Code.OVERSUBSCRIBED, Code.NOTHING, Code.SCATTERED)
 
 

@@ -113,9 +113,9 @@ class RunSettings:
         return "of_build" in floor.thresholds
 
     def require_asked(self, topology: Topology, tags: Collection[str]) -> None:
-        """Raise `MissingResource` for a row that the campaign or the testbed leaves out by these tags. Unless all rows
-        are asked for, also for a topology that is not the candidate's, and for a `zone_policy` (first) that is a fault
-        of every Open vSwitch since 3.3."""
+        """Raise `MissingResource` for a row that the campaign or the testbed leaves out by these tags. With a
+        candidate, unless all rows are asked for, also for a topology that does not come from the candidate, and for one
+        with `zone_policy: first`, which meets a fault of every Open vSwitch since 3.3."""
         if self.candidate and not self.all_rows and self.build(topology) is None:
             raise MissingResource(
                 f"A candidate is tested ({self.candidate}), and {topology.datapath} does not come from it: --all "

@@ -166,8 +166,9 @@ class TestbedSession:
 
     def ceiling(self, test: Measurement) -> float | None:
         """Return what the generator reaches over a cable with the profile of a test. It is measured once per run, and
-        once more where it is below what the floor asks for. None, with a note, where nothing joins the generator's
-        ports to each other, as in a lab. Raises `TestbedError` where it cannot be measured."""
+        once more where that found nothing, or less than the floor asks for. None, with a note, where no measurement
+        found one, or where nothing joins the generator's ports to each other, as in a lab. Raises `TestbedError` where
+        generator or cable broke."""
         name = test.profile.name
         known = self._ceilings.get(name)
         if known is not None and known >= test.floor.load(0.0):

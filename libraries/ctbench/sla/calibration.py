@@ -2,7 +2,8 @@
 file of these runs, and holds nothing but these floors.
 
 The logarithms of the rates of its runs are taken to be normal: a machine that others use multiplies a rate by what it
-takes away. The bound is a lower tolerance bound: 95 % of further runs are above it, with 95 % confidence.
+takes away. The bound is a one-sided tolerance bound: 95 % of further runs are better, with 95 % confidence. It is a
+lower bound of a rate, an upper one of a time.
 
 An emulated machine counts the same every time, so one run of it is enough. Only the seed of the kernel's hash functions
 moves a figure, and the floors leave room for another seed.
@@ -122,7 +123,7 @@ def _resolution(records: Sequence[Record]) -> float:
 
 
 def _held(record: Record) -> bool:
-    """Return True where a record has a figure. Where higher is better, 0 means that not even the lowest load held."""
+    """Return True where a record has a figure; False for a 0 where higher is better: not even the lowest load held."""
     return record.result is not None and (record.result.value > 0 or METRICS[record.metric].better == "lower")
 
 

@@ -55,7 +55,8 @@ def _reads(metric: Metric) -> PlainValidator:
 
 
 class OfBuild(YamlModel):
-    """A promise that compares the build under test with another one, both side by side in one pair."""
+    """A promise that compares the build under test with another one, by several starts of both (in a lab, blocks of
+    searches)."""
 
     #: `distribution`, the package; or the folder that the other build was configured with (--prefix).
     base: str

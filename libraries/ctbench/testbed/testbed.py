@@ -145,10 +145,10 @@ class Testbed:
         self._apply(Setup(topology), profile)
 
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
-        """Set up the two sides of a comparison: as `pair`, each in a sandbox of its own on the same CPUs, with the
-        generator wired to both; else as `turns`, which has the reason. `dut` is the tested side's. `first`: set both
-        sides up again, with new memory and processes (in `turns` at each turn); side by side, the generator is wired to
-        this side first.
+        """Set up the two sides of a comparison: as `side_by_side`, each in a sandbox of its own on the same CPUs, with
+        the generator wired to both; else as `in_turn`, which has the reason. `dut` is the tested side's. `first`: set
+        both sides up again, with new memory and processes (as `in_turn`, at each turn); side by side, the generator is
+        wired to this side first.
 
         Raise what `apply` raises for the tested side, and `TestbedError` for the other one.
         """

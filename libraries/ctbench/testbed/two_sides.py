@@ -78,8 +78,8 @@ class SideBySide:
         return self._duts["tested"]
 
     def turn(self, side: Side) -> tuple[Dut, TrafficGenerator]:
-        """Give a side the turn until the next slices. Return its DUT, and the generator, which now offers loads to this
-        DUT."""
+        """Give a side the turn outside of slices, from now on: it has it again after each run of slices. Return its
+        DUT, and the generator, which now offers loads to this DUT."""
         self._having = side
         self._wake(side)
         self._generator.offer_to(self._wired_as(side))
@@ -102,7 +102,8 @@ class SideBySide:
 
     @property
     def differs_in_scale(self) -> bool:
-        """True where the sides differ in the number of flows that they know."""
+        """True where one side knows more than twice as many flows as the other. Twice is no difference: one of them may
+        learn the same flows both ways."""
         least, most = sorted(self.known.values())
         return most > 2 * least  # one of them may learn the same flows both ways
 
@@ -118,7 +119,7 @@ class SideBySide:
         return self.differs_in_scale and any(dut.shares_table for dut in self._duts.values())
 
     def flush(self) -> None:
-        """Empty the connection tables of both sides, and forget what is under way."""
+        """Empty the connection tables of both sides, begin a trial of both DUTs, and forget what is under way."""
         self._named(self._flush)
 
     def count(self, side: Side) -> None:

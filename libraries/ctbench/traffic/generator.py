@@ -67,9 +67,9 @@ class Holding(Protocol):
         """Make the links to a restarted DUT again. Open connections stay open."""
 
     def trial(self) -> Trial:
-        """Return everything as one trial. `attempted` are the connections begun, `completed` those that answered the
-        last message (the open ones where none was sent), and the sustain phase is the time in which they were
-        opened."""
+        """Return everything as one trial. `intended` are the connections asked for (of the software generator, those
+        begun), `attempted` those begun, `completed` those that answered the last message (the open ones where none was
+        sent), and the sustain phase is the time in which they were opened."""
 
 
 class TrafficGenerator(Protocol):

@@ -92,7 +92,7 @@ void run_phase(struct run *run, struct phase *phase)
             sent_at = now;
             due += phase->interval;
         }
-        due = most(due, now - BURST * phase->interval); // no burst after a delay
+        due = most(due, now - BURST * phase->interval); // after a delay, one BURST at once at most
         poll_server(run, 0);
         poll_client(run, 0);
         int64_t answered = answers_of(run, phase) - before;

@@ -208,7 +208,7 @@ struct parameters {
     // The connection records or the flows, and how many of the former there are.
     void *records;
     int64_t record_count;
-    // Bytes and checksums of the messages; those of UDP are without the tag.
+    // Bytes and checksums of the messages; the bytes of UDP are with the tag, its checksums without.
     int64_t request_bytes;
     int64_t request_sum;
     int64_t reply_bytes;

@@ -1,4 +1,4 @@
-/* An end of the wire: packet sockets in a network namespace, and the number of packets that its interface received. */
+/* An end of the wire: packet sockets in a network namespace, its interface's counters, and the last frames received. */
 
 enum { BATCH = 32, FRAME = 68, BUFFER = 2048, ETH_P_IP = 0x0800 };
 

@@ -3,7 +3,7 @@
  *
  *   -plugin plugin.so,out=FILE,mark=ADDRESS
  *
- * ADDRESS is the address of the instruction with which guest/traffic reads the counter: once at the begin of a round,
+ * ADDRESS is the address of the instruction with which guest/traffic reads the counter: once at the start of a round,
  * and once at its end. For each round FILE has a line `round`, and for each block of instructions that ran in it
  *   ADDRESS INSTRUCTIONS
  * with the address of the block's first instruction, in hexadecimal, and how many of its instructions were executed.

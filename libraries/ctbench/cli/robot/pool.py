@@ -49,7 +49,8 @@ _WATCH_S = 0.5
 
 
 def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str) -> int:
-    """Run what `arguments` select on the testbeds of the pool, and return Robot Framework's return code.
+    """Run what `arguments` select on the testbeds of the pool. Return Robot Framework's return code; 1 where a suite
+    has no results.
 
     Records go to `output`, and so do the output.xml and log of all. Numbered parts, one for each process, have what it
     printed (`console`) and the logs of the DUT and of TRex.
@@ -147,8 +148,8 @@ def _end(processes: Sequence["subprocess.Popen[bytes]"], told: Sequence[float], 
 
 
 def merge(folder: Path, settings: RobotSettings) -> int:
-    """Write one output.xml, log and report of the outputs in `folder`, as one process would have, and return Robot
-    Framework's return code. Tests of a killed process are missing."""
+    """Write one output.xml, log and report of the outputs in `folder`, as one process would have. Return Robot
+    Framework's return code; 1 where no process left a complete output. Tests of a killed process are missing."""
     outputs = [path for path in sorted(folder.glob("*/output.xml"), key=lambda path: int(path.parent.name))
                if is_whole(path)]  # fmt: skip
     if not outputs:

@@ -124,7 +124,8 @@ class LinuxRouterDut(LinuxDut):
         self._set_sysctls(flowtable_settings(settings), where_known=True)
 
     def _unconfigure(self) -> None:
-        """Remove the addresses from all devices, and with them neighbours and routes."""
+        """Remove the router's own addresses from every device that has one, a lab's cards included, and with them
+        neighbours and routes."""
         sides = [side for version in NETWORKS for side in networks(version, MOST_PORT_PAIRS)]
         addresses = [address.partition("/")[0] for address, _, _ in sides]
         for link in self._ip.show("address", "show"):
@@ -169,8 +170,9 @@ def forwarding_sysctls(version: int, untagged: Iterable[str]) -> dict[str, str]:
 
 
 def interface_sysctls(version: int, devices: tuple[str, ...]) -> dict[str, str]:
-    """Return the settings that let a device forward every packet: no check of sources, no redirects. With IPv6 it has
-    only the address that it is given: no generated one, no duplicate address detection, no router advertisements."""
+    """Return the settings that let a device forward every packet. IPv4: no check of sources and no redirects, for "all"
+    too. IPv6: the device has only the address that it is given: no generated one, no duplicate address detection, no
+    router advertisements."""
     own = {"rp_filter": "0", "send_redirects": "0"}
     if version == 6:
         own = {"disable_ipv6": "0", "addr_gen_mode": "1", "accept_dad": "0", "accept_ra": "0"}

@@ -224,7 +224,8 @@ def stack(ip: IpRoute, ports: PortSetup, interfaces: tuple[str, ...], mtu: int) 
 
 
 def below(ports: PortSetup, interfaces: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the devices below the topmost VLAN devices; frames without a tag come in there."""
+    """Return the devices below the topmost VLAN devices, where frames without a tag come in; none without VLAN
+    devices."""
     if not ports.endswith("vlan"):
         return ()
     return BONDS if ports.startswith("bond") else interfaces

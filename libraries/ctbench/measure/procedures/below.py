@@ -91,7 +91,8 @@ def _p99s(what: str, made: Sequence[Observation]) -> list[float]:
 
 
 def _decided(metric: Metric, limit: float, made: Sequence[Observation]) -> Verdict:
-    """Decide a promise where all trials agree. A bad trial breaks it."""
+    """Decide a promise where all trials agree. A bad trial counts against it: one among trials that keep it leaves it
+    undecided."""
     if spoilt := next((seen.reason for seen in made if seen.state == "invalid"), ""):
         return Verdict(None, Code.INVALID, spoilt)
     found, bad = _p99s(AT_HALF[metric.name], made), [seen.reason for seen in made if not seen.good]

@@ -192,8 +192,8 @@ def timed(
     abilities: tuple[Ability, ...] = ("control plane",),
     promised: Promise,
 ) -> Scripted:
-    """Return a procedure that offers the load alone, then with an action, `rounds` times. `times`: the metrics of its
-    times, the one looked for first. `least_s`: seconds of a trial with the action, at least."""
+    """Return a procedure that offers the load alone once, then `rounds` times with an action. `times`: the metrics of
+    its times, the one looked for first. `least_s`: seconds of a trial with the action, at least."""
     return Scripted(
         name=name,
         says=says,
@@ -321,8 +321,8 @@ def _meanwhile(seen: Observation) -> dict[str, Estimate]:
 
 
 def meanwhile_kept(seen: Observation, metric: Metric, figure: Estimate | None, limit: float) -> Verdict:
-    """Return the verdict on a promise about main thread or load during the action. It is not measured where the
-    generator explains the broken promise."""
+    """Return the verdict on a promise about main thread or load during the action. It is "not measured" where the
+    generator explains that the promise is broken."""
     if figure is None and metric.name == MAIN_THREAD:
         return Verdict(None, Code.NOTHING, f"{metric.title}: the thread cannot be seen from this machine")
     if figure is None:
@@ -340,7 +340,8 @@ def meanwhile_kept(seen: Observation, metric: Metric, figure: Estimate | None, l
 
 
 def entries_of(bench: Bench) -> float:
-    """Return the load's entries in a connection table: of each recurring flow, or each connection until forgotten."""
+    """Return the load's entries in a connection table: one for each recurring flow, or for each connection until it is
+    forgotten."""
     profile = bench.profile
     if isinstance(profile, PacketProfile):
         return profile.flows
@@ -348,8 +349,8 @@ def entries_of(bench: Bench) -> float:
 
 
 def flows_of(bench: Bench) -> float:
-    """Return the flows that the load keeps in a datapath with one for each client, or two with connection tracking:
-    before and after the connection is looked up. Return 0 for connections, which come and go."""
+    """Return the flows that the load keeps in a datapath that has one for each client, or two with connection tracking
+    (before and after the connection is looked up). Return 0 for connections, which come and go."""
     if not isinstance(bench.profile, PacketProfile):
         return 0.0
     ruleset = ruleset_of(bench.topology)

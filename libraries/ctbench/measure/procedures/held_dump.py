@@ -1,5 +1,5 @@
 """The dump time of a connection table that holds very many connections, and the share that does not answer meanwhile.
-No rate fills a table so far: connections are opened, held, and asked again and again."""
+No offered rate fills a table so much: connections are opened, held, and asked again and again."""
 
 import time
 

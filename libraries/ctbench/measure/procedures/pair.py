@@ -367,7 +367,8 @@ class Slices(Comparison):
         return looked < OWN_LOOKS or self._spend(seconds, self.bench.repetitions, "going on", "repeating")
 
     def serve_until(self, target: int) -> None:
-        """Serve in a closed loop. Where the generator is its limit, serve both sides again from backlogs."""
+        """Serve in a closed loop. Where the generator is its limit and `_may_have_backlogs`, drop these rounds and
+        serve both sides from backlogs."""
         self._serve_until(target)
         if self.waited() and self._may_have_backlogs():
             self.backlogs = True
@@ -509,7 +510,7 @@ class Searches(Comparison):
     def block(self, first: Side) -> Mapping[Side, float] | None:
         """Search A, B, B and A, from the `first` side on. Return what each side holds, the mean of its searches: 0 for
         a tested side for which neither found a load that holds; None where a search did not tell. Raise `Crashed` where
-        the tested side itself crashed."""
+        the tested side itself crashed, `TestbedError` for another fault, or where the other side holds no load."""
         rates: dict[Side, list[float]] = {"tested": [], "other": []}
         for side in BLOCK if first == "tested" else _EXCHANGED:
             if (found := self._search(side)) is None:

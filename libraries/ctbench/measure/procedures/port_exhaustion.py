@@ -39,7 +39,7 @@ _REFUSED_PER_S, _REFUSED_S = 5000.0, 0.5
 
 def _opening(bench: Bench, trials: Trials, ports: int) -> tuple[Observation, list[float]]:
     """Open connections until nine tenths of the ports are in use, and time the last ones up to each share. Return the
-    opening rates per second: with all ports free, and by share."""
+    last trial, and the opening rates per second: with all ports free, and by share."""
     rates: list[float] = []
 
     def offer(made: TableTrial) -> Trial:

@@ -171,8 +171,8 @@ def search_halvings(span: LoadRange, width: float | None) -> float:
 
 def _at_promised(found: SearchResult, bench: Bench, how: SaturationSettings, trials: Trials) -> SearchResult:
     """Search again where the generator was the limit of all that was tried: from the load that keeps a promised ratio,
-    or where that is not lower, from one that the generator can still offer. The result is a lower bound, with the
-    losses at that load."""
+    or where that is not below all loads tried, from one that the generator can still offer. The result is a lower
+    bound, with the losses at that load."""
     pairs_of = bench.earlier.evidence.pairs if bench.earlier else []
     other = next((pair.other.serves for pair in pairs_of if pair.other.serves), None)
     share = bench.floor.limit("ratio")

@@ -2,7 +2,8 @@
 
 RFC 6201 (section 4.3, a reset of a process) compares the loss with the offered rate. Over memif the link goes down with
 Open vSwitch, and nothing can be offered until both are back: the load stops with the command, and resumes as soon as
-there is a link, at the rate that was held before. The recovery time ends when a thousand connections have opened.
+there is a link, at the rate that was held before. The recovery time goes from the command until a thousand connections
+have opened at that rate.
 """
 
 from ctbench.base.units import format_rate

@@ -148,6 +148,7 @@ def _pair_of(bench: Bench) -> PairRecord | None:
 
 
 def _serves(bench: Bench, side: Side) -> float | None:
-    """Return the rate that a side serves in a closed loop, or holds where its turns were searches; None: not known."""
+    """Return the rate that a side serves in its slices, in a closed loop or from backlogs, or holds where its turns
+    were searches; None: not known."""
     pair = _pair_of(bench)
     return pair.sides[side].rate if pair else None

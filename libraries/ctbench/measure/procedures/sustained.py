@@ -124,9 +124,9 @@ def _limit_said(room: float) -> str:
 
 
 def _beside_base(bench: Bench, trials: Trials) -> Outcome:
-    """Offer a candidate, in turn with its base, a load that the base sustains. Measure the candidate alone where that
-    load is not above the promise, the base does not hold it, a trial is invalid, or the campaign has time for a search
-    too."""
+    """Offer a candidate, in turn with its base, a load that the base sustains. Measure the candidate alone where the
+    generator has no closed loop, that load is not above the promise, the base does not hold it, or a trial is invalid;
+    also where the candidate holds it and the campaign has time for a search."""
     promised, sides = bench.floor.limit(SUSTAINED.name), BothSides(bench, trials)
     number = bench.campaign.table.sustained
     # A gate compares: only a campaign that has time for as many trials again looks for the highest rate as well.

@@ -109,7 +109,8 @@ def _below(looks: Looks, share: float) -> float | None:
 
 
 def _reaped_per_s(looks: Looks) -> float | None:
-    """Return the entries reaped per second, between the first and the last twentieth that went; None without."""
+    """Return the entries reaped per second, between the first and the last twentieth that went; None where these were
+    not seen to go."""
     begin, end = _below(looks, 1 - _FIRST), _below(looks, 1 - _LAST)
     if begin is None or end is None:
         return None

@@ -56,7 +56,8 @@ def _fill(connections: int, made: TableTrial) -> Trial:
 
 
 def _memory(bench: Bench, trials: Trials) -> Outcome:
-    """Measure memory per connection. Raise `MissingResource` where memory cannot be read, or is too small."""
+    """Measure memory per connection. Raise `MissingResource` where memory cannot be read, or has no room for the fills,
+    or where the connections of one fill cannot be held."""
     if bench.dut.table_memory() is None:
         raise MissingResource("The memory of this DUT cannot be read here.")
     room = math.inf if bench.most_held is None else bench.most_held

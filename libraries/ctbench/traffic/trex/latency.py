@@ -56,7 +56,8 @@ def _mean(told: Mapping[str, int]) -> float | None:
 
 
 def _histogram(told: Mapping[str, Any]) -> Histogram:
-    """Return the histogram of a reading. TRex has no bin for times below 10 us, and counts them half a second late."""
+    """Return the histogram of a reading, with times below 10 us as bin 0: in ASTF TRex lists no bin of them, and counts
+    them half a second late."""
     if not told:
         return {}
     known = told["hist"]

@@ -215,7 +215,7 @@ class Readings:
 def _when_quiet(
     reading: StreamReading, read: Callable[[], StreamReading], sleep: Callable[[float], None]
 ) -> StreamReading:
-    """Return the first reading since which nothing more has arrived."""
+    """Read again until nothing has arrived since the reading before, `LOOKS` times at most. Return the last reading."""
     for _ in range(LOOKS):
         sleep(LATE_STEP_S)
         before, reading = reading, read()

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from robot.errors import DataError
-from robot.running import TestCase, TestSuite, TestSuiteBuilder
-from robot.variables import Variables
+from robot.running import TestCase, TestSuiteBuilder
 
-from ConntrackSLA.rows import Resolve, Row, given_to_open, read_row, rows, where
+from ConntrackSLA.rows import Resolve, Row, given_to_open, own_variables, read_row, rows, where
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.files import read_yaml
 from ctbench.base.paths import SUITES, VARIABLES
@@ -39,8 +38,8 @@ def problems_of_own(suites: Sequence[Path], sla: str = "") -> list[str]:
     for test in whole.all_tests:
         file, resolve = sla or STOCK, _resolver(test)
         try:
-            if not sla and (named := (given_to_open(test.parent) or {}).get("SLA")):
-                file = str(resolve(named))
+            if not sla:
+                file = (given_to_open(test.parent, resolve) or {}).get("SLA") or STOCK
             row = read_row(test, resolve)
             if row:
                 check_topology(where(test), row.topology)
@@ -60,9 +59,7 @@ def problems_of_own(suites: Sequence[Path], sla: str = "") -> list[str]:
 
 def _resolver(test: TestCase) -> Resolve:
     """Return a function that replaces the variables of a test's own file by their values."""
-    suite: TestSuite = test.parent
-    variables = Variables()
-    variables.set_from_variable_section(suite.resource.variables)
+    variables = own_variables(test.parent)
 
     def resolve(text: str) -> object:
         try:

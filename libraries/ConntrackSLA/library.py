@@ -220,10 +220,10 @@ class ConntrackSLA:
 
     def _to_be_opened(self, suite: RunningSuite | None) -> RunSettings | None:
         """Return the settings that a suite will open; None where its set-up does not show them."""
-        instead = given_to_open(suite, ["use the testbed"])
+        instead = given_to_open(suite, BuiltIn().replace_variables, ["use the testbed"])
         if instead is None:
             return None
-        asked = _variables({name: str(BuiltIn().replace_variables(value)) for name, value in instead.items()})
+        asked = _variables(instead)
         if asked not in self._planned:
             self._planned[asked] = RunSettings.load(*asked)
         return self._planned[asked]

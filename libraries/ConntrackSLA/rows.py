@@ -1,14 +1,16 @@
 """The rows of a suite as read from its tests, and the number of rows of a run that compare two builds."""
 
+import os
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
-from robot.errors import RobotError
+from robot.errors import DataError, RobotError
 from robot.model import TagPatterns
 from robot.running import TestCase, TestSuite
+from robot.variables import Variables
 
 from ConntrackSLA.arguments import next_to, ruleset_name
 from ConntrackSLA.promising import (
@@ -152,9 +154,12 @@ def _left_out(arguments: Sequence[str]) -> list[str]:
 _OPENS = {"use the testbed": (), "open testbed": ("TESTBED", "CAMPAIGN", "SLA")}
 
 
-def given_to_open(suite: TestSuite | None, opens: Collection[str] = tuple(_OPENS)) -> dict[str, str] | None:
+def given_to_open(
+    suite: TestSuite | None, resolve: Resolve, opens: Collection[str] = tuple(_OPENS)
+) -> dict[str, str] | None:
     """Return what a suite, or the nearest suite around it, names in its set-up to open a testbed, by the names of a
-    run's variables; None where that set-up is not one of the keywords in `opens`."""
+    run's variables; None where that set-up is not one of the keywords in `opens`. `resolve`: replaces variables that
+    are not the suite's own."""
     while suite is not None:
         if suite.setup and suite.setup.name:
             name = suite.setup.name.lower()
@@ -163,9 +168,25 @@ def given_to_open(suite: TestSuite | None, opens: Collection[str] = tuple(_OPENS
             given = [str(argument) for argument in suite.setup.args]
             by_place = dict(zip(_OPENS[name], (each for each in given if not is_by_name(each)), strict=False))
             by_name = (each.partition("=") for each in given if is_by_name(each))
-            return by_place | {variable.upper(): value for variable, _, value in by_name}
+            found = by_place | {variable.upper(): value for variable, _, value in by_name}
+            return {variable: _replaced(value, suite, resolve) for variable, value in found.items()}
         suite = suite.parent
     return None
+
+
+def own_variables(suite: TestSuite) -> Variables:
+    """Return the variables of a suite's own file, with those that Robot Framework has in every one."""
+    found = Variables()
+    found["${/}"], found["${EXECDIR}"] = os.sep, str(Path.cwd())
+    found.set_from_variable_section(suite.resource.variables)
+    return found
+
+
+def _replaced(text: str, suite: TestSuite, resolve: Resolve) -> str:
+    try:
+        return str(own_variables(suite).replace_scalar(text))
+    except DataError:
+        return str(resolve(text))
 
 
 def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:

@@ -1,8 +1,10 @@
 """A candidate that is named on the command line takes the place of the testbed's build, and is compared with a base."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -211,6 +213,33 @@ def test_a_row_that_is_gated_again_and_interrupted_keeps_the_starts_that_it_had(
         again.measure(OVS, "short-lived")
     (stored,) = store.read_stored(simulated.output)[0]
     assert stored.record.verdict_code == Code.TOO_CLOSE and stored.record.evidence.pairs[0].starts
+
+
+def test_a_row_that_is_gated_again_and_skipped_has_no_record(
+    simulated: SimulatedTestbed, installed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulated.gate().measure(OVS, "short-lived")
+    first = leave_undecided(simulated.output, Code.TOO_CLOSE)
+    again = simulated.gate()
+    again.goes_on(first.run_id)
+    monkeypatch.setattr(again.run, "_measure", Mock(side_effect=MissingResource("There is no memory.")))
+    with pytest.raises(MissingResource, match="no memory"):
+        again.measure(OVS, "short-lived")
+    assert store.read_stored(simulated.output) == ([], [])
+
+
+def test_of_two_records_of_a_run_that_was_killed_in_between_the_later_one_counts(
+    simulated: SimulatedTestbed, installed: None
+) -> None:
+    decided = simulated.gate().measure(OVS, "short-lived")
+    first = leave_undecided(simulated.output, Code.TOO_CLOSE)
+    store.write(decided.model_copy(update={"started": decided.started + timedelta(minutes=1)}), simulated.output)
+    again = simulated.gate()
+    again.goes_on(first.run_id)
+    with pytest.raises(MissingResource, match="its record of"):
+        again.measure(OVS, "short-lived")
+    (stored,) = store.read_stored(simulated.output)[0]
+    assert stored.record.verdict == "met"
 
 
 def test_records_that_step_aside_keep_their_places(tmp_path: Path) -> None:

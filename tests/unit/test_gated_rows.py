@@ -70,22 +70,28 @@ def test_of_the_suites_that_ship_those_count_that_are_measured(installed: None) 
     assert count("gate", 8, *gate, candidate="") == 0
 
 
-@pytest.mark.parametrize(("of_others", "rows"), [(0, 5), (7, 12)])
-def test_a_run_knows_them_when_its_first_suite_has_opened_its_testbed(
-    of_others: int, rows: int, installed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shared: list[int] = []
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A run that measures nothing: how many rows share its error."""
+    found: list[int] = []
 
     def nothing(*_: object) -> None:
         raise MissingResource("Nothing is measured here.")
 
-    testbed = SimpleNamespace(placement=place(2))
     made = SimpleNamespace(
-        testbed=testbed, run_id="", records=[], begin=lambda: None, share_error=shared.append, judge_by=lambda _: None,
-        profile=nothing, note_end=lambda *_: True, close=lambda: None,
+        testbed=SimpleNamespace(placement=place(2)), run_id="", records=[], begin=lambda: None,
+        share_error=found.append, judge_by=lambda _: None, profile=nothing, note_end=lambda *_: True,
+        close=lambda: None,
     )  # fmt: skip
     monkeypatch.setattr(library, "AcceptanceRun", lambda *_: made)
     monkeypatch.setattr(TestbedConfig, "check_machine", lambda _: None)
+    return found
+
+
+@pytest.mark.parametrize(("of_others", "rows"), [(0, 5), (7, 12)])
+def test_a_run_knows_them_when_its_first_suite_has_opened_its_testbed(
+    of_others: int, rows: int, installed: None, shared: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if of_others:
         member = PoolMember(name="one", cpus=[], suite=1)
         pool = PoolRun(run_id="run", output=tmp_path, member=member, other_tests=of_others)
@@ -93,6 +99,20 @@ def test_a_run_knows_them_when_its_first_suite_has_opened_its_testbed(
     (tmp_path / "own.robot").write_text(SUITE)
     run(tmp_path / "own.robot", outputdir=tmp_path, variable=["CANDIDATE:/opt/ovs-3.3"], console="none")
     assert shared == [rows]
+
+
+def test_each_suite_is_read_with_its_own_variables_and_checked_when_it_opens(
+    installed: None, shared: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+    monkeypatch.setattr(library, "check_references", lambda floors, *_, **__: checked.append(floors.name))
+    for name in ("local", "published-2022"):
+        text = SUITE.replace("Use The Testbed", "Use The Testbed    sla=${OUR}") + f"${{OUR}}    {name}\n"
+        (tmp_path / f"{name}.robot").write_text(text)
+    run(tmp_path, outputdir=tmp_path / "output", variable=["CANDIDATE:/opt/ovs-3.3"], console="none")
+    assert checked == ["local", "published-2022"]
+    # By the SLA of 2022 the row without conntrack is compared too, and no other one of its suite.
+    assert len(shared) == 1 and shared[0] > 5
 
 
 def test_what_follows_not_is_not_asked_for() -> None:

@@ -111,5 +111,5 @@ def test_what_is_open_stays_so_when_the_dut_was_started_again(monkeypatch: pytes
 
         monkeypatch.setattr(MemifPort, "connect_again", again)
         held.reconnect()
-        assert held.open(100).established == 100
+        assert held.open(100).established == 100 and wire.generator.threads == 1
         assert held.ask().answered == 300

@@ -1,5 +1,6 @@
 """What of the kernel's counters is a problem and what is fine, and what rulesets of iptables and nftables say."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.dut.base import PortCounters, queue_size
 from ctbench.dut.linux import netfilter
 from ctbench.dut.linux.health import LinkReading, new_drops, parse_softnet, placement_problem, received_since
-from ctbench.dut.linux.links import RING, CardLinks, busy_cpus, parse_counters
+from ctbench.dut.linux.links import RING, CardLinks, below, busy_cpus, parse_counters, stack, unstack
 from ctbench.dut.rulesets import Ruleset, catalogue
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute
@@ -125,6 +126,27 @@ def test_a_cards_ring_is_read_back_and_given_back() -> None:
     assert (ring, links.facts()["ring"]["ens1"]) == (4096, "4096")
     links.remove()
     assert ring == 512
+
+
+def test_vlan_devices_have_names_of_ours_and_those_of_a_host_stay() -> None:
+    said: list[list[str]] = []
+    links = [{"ifname": name} for name in ("lo", "ens0", "ens0.100", "ctvlan1", "ctbond0")]
+
+    def run(argv: list[str], stdin: str = "", **_: object) -> Completed:
+        said.append([*argv, stdin])
+        own = "ens1" in argv  # has one already
+        return Completed(2 if own else 0, json.dumps(links), "Error: 8021q: VLAN device already exists.\n")
+
+    ip = IpRoute(Mock(run=run))
+    ip.host.name = "the lab"
+    assert stack(ip, "bond-vlan", ("ens0", "ens2"), 1500) == ("ctvlan0", "ctvlan1")
+    assert (below("bond-vlan", ("ens0", "ens2")), below("vlan", ("ens0",)), below("plain", ("ens0",))) == (
+        ("ctbond0", "ctbond1"), ("ens0",), (),
+    )  # fmt: skip
+    with pytest.raises(MissingResource, match="the lab: ens1 has a device of its own for VLAN 100"):
+        stack(ip, "vlan", ("ens0", "ens1"), 1500)
+    unstack(ip)
+    assert said[-1][-1].split("\n")[:2] == ["link del ctvlan1", "link del ctbond0"]
 
 
 def test_what_one_card_does_not_take_back_leaves_all_else_restored() -> None:

@@ -114,6 +114,14 @@ def test_suites_of_ones_own_are_judged_by_the_sla_that_their_set_up_names() -> N
     assert problems_of_own([OWN / "no_floor.robot"], sla="published-2019") == []
 
 
+def test_the_sla_that_a_set_up_names_may_be_a_variable_of_its_file(tmp_path: Path) -> None:
+    text = (OWN / "no_floor.robot").read_text().replace("${CURDIR}/no_floor.yaml", "${OUR}")
+    (tmp_path / "mine.robot").write_text(f"{text}\n*** Variables ***\n${{OUR}}    published-2019\n")
+    assert problems_of_own([tmp_path / "mine.robot"]) == []
+    (tmp_path / "mine.robot").write_text(text)
+    assert any("${OUR}" in each for each in problems_of_own([tmp_path / "mine.robot"]))
+
+
 def test_each_mistake_in_rows_of_ones_own_is_said(tmp_path: Path) -> None:
     said = "\n".join(problems_of_own([OWN / "wrong_rows.robot"]))
     # One is right; a column too few or too many is found by the dry run.

@@ -112,6 +112,12 @@ def test_a_ruleset_may_lie_elsewhere_and_has_a_name_then(tmp_path: Path) -> None
     assert add_ruleset(rules) == found
 
 
+def test_a_ruleset_elsewhere_is_of_the_version_of_ip_of_the_one_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "six.rules").write_text("*filter\nCOMMIT\n")
+    (tmp_path / "six.yaml").write_text("ruleset: ip6tables/stateful")
+    assert add_ruleset(tmp_path / "six.rules").family == "ip6tables"
+
+
 @pytest.mark.parametrize(
     ("file", "like", "title"),
     [("like-ovs.flows", "ovs/nat", "nat"), ("like-nft.nft", "nftables/snat", "nftables-snat")],

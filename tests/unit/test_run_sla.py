@@ -259,7 +259,7 @@ def leave(folder: Path, *verdicts: str) -> None:
         (0, Verdicts({"met": 9, "gate": 1}), ExitStatus.NOT_MEASURED),
         (1, Verdicts({"met": 9, "gate": 1}), ExitStatus.TESTBED),
         (2, Verdicts({"met": 9, "left open": 2}), ExitStatus.MET),
-        (2, Verdicts({"left open": 2}), ExitStatus.MET),
+        (2, Verdicts({"left open": 2}), ExitStatus.NOT_MEASURED),
         (2, Verdicts({"met": 9, "left open": 1}), ExitStatus.TESTBED),
         (2, Verdicts({"met": 9, "left open": 1, "not measured": 1}), ExitStatus.NOT_MEASURED),
         (252, Verdicts(), ExitStatus.OUTPUT),

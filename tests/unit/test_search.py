@@ -300,3 +300,13 @@ def test_an_invalid_trial_bounds_nothing() -> None:
     assert spoilt.state == "invalid"
     found = conclude(held, spoilt, (held, spoilt), 4_000.0)
     assert (found.capacity, found.limited_by, found.upper) == (1_000.0, "generator", None)
+
+
+def test_a_bisection_is_bounded_by_the_lowest_load_that_was_lost_whatever_was_invalid_below() -> None:
+    def offer(load: float, duration: float) -> Observation:
+        limited = "it was too slow" if 3_000 < load < 5_000 else ""
+        return seen(load=load, duration=duration, loss=0.1 if load >= 5_000 else 0.0, generator_limited=limited)
+
+    halving = Bisection.model_validate({"trial_duration": "1s", "max_iterations": 5, "middle": "arithmetic"})
+    found = search(RunnerOf(offer), 1_000, 11_000, halving)
+    assert (found.limited_by, found.upper) == ("generator", 6_000)

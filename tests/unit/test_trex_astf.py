@@ -12,7 +12,7 @@ from ctbench.measure.observation import Observation
 from ctbench.traffic.generator import Latency, UdpLatency
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import astf
-from ctbench.traffic.trex.astf import astf_spec, base_cps, limitations
+from ctbench.traffic.trex.astf import astf_spec, base_cps, limitations, repeated
 from ctbench.traffic.trex.config import concurrent_flows
 from ctbench.traffic.trex.counters import GENERATOR_FAULTS, Reading
 from ctbench.traffic.trex.latency import latency_of_messages, latency_of_port
@@ -440,3 +440,7 @@ def test_what_trex_does_otherwise_is_said() -> None:
     both = {"port_order": "sequential", "ack_before_reply": True}
     assert limitations(profile(**both, server_wait_ms=50)) == []
     assert "two packets per message, not three" in limitations(profile(**both))[0]
+
+
+def test_a_program_without_messages_has_no_command_for_them() -> None:
+    assert [repeated([["send", 1]], times) for times in (0, 1)] == [[], [["send", 1]]]

@@ -151,13 +151,14 @@ def add_ruleset(path: Path) -> Ruleset:
             f"{path}: no entry is next to it.\n  Expected {described.name}, with title and tracks, as in the rulesets "
             "that ship."
         )
-    # Two families have rules of the same ending, one for each version of IP.
-    of_ipv6 = len(families) > 1 and load("rulesets", described, Described).ip_version == 6
-    family = "ip6tables" if of_ipv6 else families[0]
     by_file = {
         f"{of}/{name.removeprefix(f'{of}-') if of in NAMED_BY_FAMILY else name}": each
         for (of, name), each in catalogue().items()
     }
+    # Two families have rules of the same ending, one for each version of IP.
+    family = families[0]
+    if len(families) > 1 and _read(described, family, path, by_file).ip_version == 6:
+        family = "ip6tables"
     found = _read(described, family, path, by_file)
     other = {**catalogue(), **_added}.get((family, found.name))
     if other and other.rules != path:

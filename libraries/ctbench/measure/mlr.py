@@ -15,7 +15,7 @@ from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossR
 from MLRsearch.target_stat import TargetStat
 
 from ctbench.measure.campaign import Mlr
-from ctbench.measure.observation import Observation, Phase, limits_in
+from ctbench.measure.observation import Observation, Phase
 from ctbench.measure.search import SearchResult, broken_off, conclude
 from ctbench.measure.trial import MOST_INVALID, Runner, TrialFault, Trials
 from ctbench.results.evidence import GoalRecord
@@ -138,7 +138,9 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
             self._search(hint, ROUGH_STRIDE if rough else STRIDE)
         except TrialFault as fault:
             lower, upper = self._bounds(goal)
-            return broken_off(self._seen(goal, lower, good=True), upper, self.tried, str(fault))
+            above = self._seen(goal, upper, good=False)
+            bound = upper if above and above.state != "invalid" else None
+            return broken_off(self._seen(goal, lower, good=True), bound, self.tried, str(fault))
         except _Ended as error:
             self.note = f" ({error})"
         return replace(self._found(goal), partial=next(map(self._found, others), None))
@@ -262,7 +264,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         lower, upper = self._bounds(goal)
         conditions = self.tried[0].conditions if self.tried else {}
         return GoalRecord(
-            loss_ratio=max(*limits_in(conditions).values(), goal.loss_ratio, 0.0),
+            loss_ratio=max(conditions.get("loss_ratio", conditions.get("packet_loss_ratio", 0.0)), goal.loss_ratio),
             final_duration_s=goal.final_duration_s,
             duration_sum_s=goal.duration_sum,
             exceed_ratio=goal.exceed_ratio,

@@ -3,7 +3,7 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from time import monotonic as _now
 from typing import Self
@@ -75,7 +75,8 @@ class Sampling(ExitStack[None]):
         try:
             self._begin()
         except BaseException:  # nothing samples on, and what was prepared is undone
-            self.close()
+            with suppress(TestbedError):  # what went wrong first says more
+                self.close()
             raise
         return self
 

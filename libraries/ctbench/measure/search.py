@@ -110,6 +110,7 @@ def bisect(runner: Runner, lo: float, hi: float, settings: Bisection, trials: Tr
     most = MOST_INVALID if width is not None else 1
     held: Observation | None = None
     failed: Observation | None = None
+    lost: Observation | None = None  # as `failed`, without invalid ones
     for _ in range(settings.max_iterations):
         lower, upper = held.load if held else lo, failed.load if failed else hi
         if width is not None and upper <= lower * (1 + width):
@@ -118,12 +119,12 @@ def bisect(runner: Runner, lo: float, hi: float, settings: Bisection, trials: Tr
         try:
             seen = trials.offer(runner, Rate(load), settings.trial_duration, "search", most=most)
         except TrialFault as fault:
-            return broken_off(held, failed.load if failed else None, trials.made, str(fault))
+            return broken_off(held, lost.load if lost else None, trials.made, str(fault))
         if seen.good:
             held = seen
         else:
-            failed = seen
-    return conclude(held, failed, trials.made, hi)
+            failed, lost = seen, lost if seen.state == "invalid" else seen
+    return replace(conclude(held, failed, trials.made, hi), upper=lost.load if lost else None)
 
 
 def descend(

@@ -360,14 +360,21 @@ def _not_of_dut(says: Says) -> Verdict | None:
     return _open(says, Code.FAULT, Code.GENERATOR, Code.NEAR_CEILING)
 
 
-def excused(verdicts: Mapping[str, Verdict], main: Threshold | None) -> Mapping[str, Verdict]:
-    """The verdicts on the promises and conditions of a row, by metric. The trials at a floor that the DUT does not
-    reach lose connections or packets: where that miss waits, as it is of another machine or of a new kind, so do the
-    conditions that were broken there. `main`: the promise of what the row looks for."""
+def excused(verdicts: Mapping[str, Verdict], main: Threshold | None, serves: float | None) -> Mapping[str, Verdict]:
+    """Return the verdicts on a row's promises and conditions, by metric, where the trials at a floor had to lose: that
+    miss is of another machine or waits for a second run, and so do the conditions that were broken there. `main`: the
+    promise of what the row looks for; `serves`: what a closed loop served, which has to be less than its floor: a DUT
+    that serves the load and loses some of it is missed on any machine."""
     by = verdicts.get(main.metric) if main else None
-    if not main or not by or by.code not in (Code.ANOTHER_MACHINE, Code.NEW_KIND) or main.met:
+    if not main or not by or by.code not in (Code.ANOTHER_MACHINE, Code.NEW_KIND):
         return verdicts
-    broken = {name for name, each in verdicts.items() if each.kept is False and METRICS[name].role == "condition"}
+    if serves is None or serves >= main.limit:
+        return verdicts
+    broken = {
+        name
+        for name, each in verdicts.items()
+        if each.kept is False and each.code not in FAULTS and METRICS[name].role == "condition"
+    }
     return {name: by if name in broken else each for name, each in verdicts.items()}
 
 

@@ -1,6 +1,6 @@
 """The acceptance run: measures one test after another on a testbed, judges each by its floor and writes its record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -132,6 +132,7 @@ class AcceptanceRun:
         except Exception as error:
             reraise_stop(error)
             if isinstance(error, (ConfigError, MissingResource)):
+                _set_aside(test.earlier)  # no record takes its place, and it does not count any more
                 raise
             code = Code.UNKNOWN_ANSWER if isinstance(error, UnknownAnswer) else Code.FAULT
             verdict = self._broke_off(test, sentence_of(error, self.output), code)
@@ -149,8 +150,7 @@ class AcceptanceRun:
             self.records.append(record)
             self._progress.say(console.verdict_line(record))
             self._files[record.suite, record.test] = store.write(record, self.output)
-            for each in test.earlier:  # not before: a run that ends in the middle keeps its starts
-                store.set_aside(each)
+            _set_aside(test.earlier)  # not before: a run that ends in the middle keeps its starts
         finally:
             if test.broke_off:
                 self._session.begin_afresh()
@@ -165,13 +165,14 @@ class AcceptanceRun:
             if self._is_of_now(record, test):
                 if record.verdict_code != Code.TOO_CLOSE or not _starts_of(record):
                     self._counts_already.add(key)
+                    _set_aside(test.earlier)  # a run was killed before it did so
                     raise MissingResource(
                         f"{record.outcome.capitalize()}: its record of {record.started:%Y-%m-%d %H:%M} UTC counts."
                     )
                 test.before = record
                 test.earlier.append(each)
             else:
-                store.set_aside(each)
+                _set_aside([each])
 
     def _is_of_now(self, record: Record, test: Measurement) -> bool:
         """Return True where a record has the row, promise, campaign, testbed, programs and rules of the test, and this
@@ -375,8 +376,7 @@ class AcceptanceRun:
             store.rewrite(last, self._files[suite, test])
         measured = bool(own) or (suite, test) in self._counts_already
         if skipped and not measured:
-            for each in self._earlier.pop((suite, test), []):
-                store.set_aside(each)
+            _set_aside(self._earlier.pop((suite, test), []))
         return measured
 
     def begin(self) -> None:
@@ -428,6 +428,11 @@ def _place(settings: RunSettings) -> str:
     """Return the testbed and the candidate of a run, for a sentence."""
     candidate = f" with the candidate {settings.candidate}" if settings.candidate else ""
     return f"{settings.testbed.file or settings.testbed.name}{candidate}"
+
+
+def _set_aside(earlier: Iterable[Stored]) -> None:
+    for each in earlier:
+        store.set_aside(each)
 
 
 def _starts_of(record: Record) -> PairRecord | None:

@@ -79,9 +79,9 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mis
     # Robot's code counts failed tests, those that the library does not hear of too.
     if verdicts["failed"] or robot_rc > (0 if mistakes else doubtful + verdicts["left open"]):
         return ExitStatus.CONFIGURATION if mistakes else ExitStatus.TESTBED
-    if doubtful or verdicts["gate"]:
+    known = verdicts["met"] or verdicts["missed, accepted"]
+    if doubtful or verdicts["gate"] or (verdicts["left open"] and not known):
         return ExitStatus.NOT_MEASURED
-    known = verdicts["met"] + verdicts["missed, accepted"] + verdicts["left open"]
     return ExitStatus.MET if known else ExitStatus.NOTHING_MEASURED
 
 

@@ -188,7 +188,7 @@ class TestbedSession:
             raise TestbedError(f"The generator's ceiling could not be measured: {found.reason}")
         if found.result:
             self._ceilings[name] = max(known or 0.0, found.result.value)
-        else:
+        elif known is None:
             test.notes.append(f"The generator's ceiling is not known: {found.reason}")
         return self._ceilings.get(name)
 

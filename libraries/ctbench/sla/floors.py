@@ -289,8 +289,8 @@ class Floors(YamlModel):
     connect_time_p99: Annotated[Threshold, _reads(METRICS["connect_time_p99"])] | None = None
     #: The machine that the rates of this file were made on: elsewhere they are shown, and a miss is not measured.
     machine: BoundMachine | None = None
-    #: The kinds of CPU that the ratios of this file were measured on, as records name them (`cpu_kind`): a first miss
-    #: on another kind is not measured, one of a second run is missed.
+    #: The kinds of CPU that ratios and smoke tests of this file were measured on, as records name them (`cpu_kind`): a
+    #: first miss on another kind is not measured, one of a second run is missed.
     known_kinds: list[CpuKind] = Field(default_factory=list)
     #: The emulated machine that instructions of this file were counted in, as records name it (`image`): another one is
     #: not judged by them.

@@ -133,7 +133,8 @@ def judge(
         each.metric: of_promise(each, outcome.verdicts, main, partial(row.says, each=each), nothing_came=nothing_came)
         for each in asked
     }
-    verdicts = excused(by_metric, next((each for each in asked if each.metric == main), None))
+    serves = outcome.figure(SATURATION_OF[floor.profile.kind])
+    verdicts = excused(by_metric, next((each for each in asked if each.metric == main), None), serves)
     ended = [_ended(row, each, verdicts[each.metric]) for each in asked]
     found = of_row(
         verdicts, main, row.says, held=outcome.kept_conditions or not floor.main or main in outcome.verdicts,

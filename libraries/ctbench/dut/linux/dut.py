@@ -15,7 +15,15 @@ from ctbench.dut.abilities import Accounts, Done, FullSaid, TableEntry
 from ctbench.dut.base import CpuUse, Dut, DutCounts, Ports, Problem, ask, differing
 from ctbench.dut.linux import health as link_health
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
-from ctbench.dut.linux.netfilter import ConntrackTable, LinuxConntrackKeys, Netfilter, Sysctls, findings, increase
+from ctbench.dut.linux.netfilter import (
+    ConntrackTable,
+    LinuxConntrackKeys,
+    Netfilter,
+    Rules,
+    Sysctls,
+    findings,
+    increase,
+)
 from ctbench.dut.rulesets import Ruleset, find_ruleset
 from ctbench.dut.table import dump, read_accounts, read_entries
 from ctbench.dut.topology import Topology
@@ -115,8 +123,6 @@ class LinuxDut(Dut):
             ipv6 = {f"net/ipv6/conf/{name}/disable_ipv6": "1" for name in self._links.interfaces}
             self._set_sysctls(ipv6, where_known=True)
             ports = self._configure(topology, placement)
-            if self._outlives_run:
-                self._netfilter.remember()
             self._applied = (topology, placement)
             self.verify()
             self._table.flush()
@@ -276,6 +282,12 @@ class LinuxDut(Dut):
             if self._outlives_run:
                 self._netfilter.forget()
         self._touched = False
+
+    def _load(self, rules: Rules | None) -> None:
+        """Load the rules of netfilter. Raise as `Netfilter.load`."""
+        self._netfilter.load(rules)
+        if self._outlives_run:
+            self._netfilter.remember()
 
     @property
     def _outlives_run(self) -> bool:

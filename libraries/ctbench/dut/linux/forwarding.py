@@ -85,7 +85,7 @@ class LinuxRouterDut(LinuxDut):
             )
         self._rules = read_rules(ruleset, devices)
         # Rules first: with them come the settings of conntrack, and no packet passes before they are there.
-        self._netfilter.load(self._rules)
+        self._load(self._rules)
         self._set_sysctls(forwarding_sysctls(self._version, below(topology.ports, self._links.interfaces)))
         self._set_sysctls(interface_sysctls(self._version, devices))
         if self._rules:

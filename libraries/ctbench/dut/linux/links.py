@@ -217,7 +217,14 @@ def stack(ip: IpRoute, ports: PortSetup, interfaces: tuple[str, ...], mtu: int) 
         tops = BONDS
     if ports.endswith("vlan"):
         for vlan, top in zip(VLANS, tops, strict=False):
-            ip.add(vlan, "vlan", "8021q", "id", str(VLAN_ID), link=top)
+            try:
+                ip.add(vlan, "vlan", "8021q", "id", str(VLAN_ID), link=top)
+            except TestbedError as error:
+                if not any(said in str(error) for said in ("File exists", "already exists")):
+                    raise
+                raise MissingResource(
+                    f"{ip.host.name}: {top} has a device of its own for VLAN {VLAN_ID}: remove it (ip -d link show)."
+                ) from None
         tops = VLANS[: len(tops)]
         ip.batch(f"link set {top} mtu {mtu} up" for top in tops)
     return tops

@@ -53,7 +53,7 @@ def _rates(group: Sequence[Record]) -> Bars:
     legend += [LegendItem("line", "floor", "floor of the SLA")] if any(row.floor for row in rows) else []
     if any(row.ideal for row in rows):
         legend.append(LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs"))
-    alone, held_s = does if len(does) == 1 else [], {record.held_s for record in group} - {0.0}
+    alone, held_s = does if len(does) == 1 else [], {record.held_s for record in group}
     which = ", ".join([registry.title(one.topology.datapath), *alone, *figures.options(one.topology)])
     return Bars(
         title=f"{which}: {one.profile.name}, {figures.unit(metric) or metric.title}",

@@ -10,10 +10,11 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from ctbench.base.errors import GeneratorError, MissingResource
+from ctbench.base.errors import GeneratorError, MissingResource, TestbedError
 from ctbench.hosts.base import Host, Process
 from ctbench.hosts.local import Owner
 from ctbench.hosts.offloads import merging, switch_off
@@ -150,7 +151,8 @@ class StartedServer(OwnServer):
             self._host.run(["tee", f"{self._folder}/{CONFIG}"], stdin=text)
             self._process = self._host.start([*self._prefix, *change_folder, *command], env=environment, log=self._log)
         except BaseException:
-            self._host.run(["rm", "-rf", self._folder], check=False)
+            with suppress(TestbedError):  # what went wrong first says more
+                self._host.run(["rm", "-rf", self._folder], check=False)
             raise
         self._wait_until_ready()
         self._check_gateways()

@@ -114,7 +114,8 @@ def test_too_little_memory_and_too_few_processes_are_said_before_anything_starts
 
 def test_what_was_killed_for_its_memory_is_not_said_to_be_killed_by_somebody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "limits_here", lambda: Limits(memory_mb=700))
-    for count, named in ((0, False), (3, True)):
+    monkeypatch.setattr(limits, "_KILLS_BEFORE", 2)
+    for count, named in ((0, False), (2, False), (3, True)):
         files = {"x": f"oom_kill_disable 0\nunder_oom 0\noom_kill {count}\n"}
         monkeypatch.setattr(limits, "_read_here", lambda *_, files=files: files)
         assert ("memory.max" in fate(-signal.SIGKILL)) == named

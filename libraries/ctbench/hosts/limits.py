@@ -77,9 +77,9 @@ def stopped_s() -> float:
 
 
 def killed_for_memory() -> bool:
-    """True where a process of this process' groups was killed because they had no memory left."""
-    files = _read_here(*(f"{folder}/{name}" for folder in _folders(_read_here) for name in KILLED))
-    return limits_here().memory_mb is not None and any(map(re.compile(r"\boom_kill [1-9]").search, files.values()))
+    """True where a process of this process' groups was killed since this one began, because they had no memory
+    left."""
+    return limits_here().memory_mb is not None and _kills() > _KILLS_BEFORE
 
 
 def limits_here() -> Limits:
@@ -138,3 +138,12 @@ def _cpuset(files: Mapping[str, str], folders: list[str]) -> str:
 def _numbers(files: Mapping[str, str], folders: list[str], name: str) -> list[int]:
     texts = (files.get(f"{folder}/{name}", "").strip() for folder in folders)
     return [int(text) for text in texts if text.isdigit()]
+
+
+def _kills() -> int:
+    """Return how many processes of this process' groups, and of those within, were killed for memory so far."""
+    files = _read_here(*(f"{folder}/{name}" for folder in _folders(_read_here) for name in KILLED))
+    return sum(int(number) for text in files.values() for number in re.findall(r"\boom_kill (\d+)", text))
+
+
+_KILLS_BEFORE = _kills()

@@ -99,6 +99,8 @@ LEAST_STILL_S = 0.2
 
 #: Prints what is known of the threads of a process.
 _READ = Path(__file__).with_name("thread_times.sh").read_text()
+#: Words of its line of a PMD thread; fewer of one that ended meanwhile.
+_OF_PMD = 6
 #: Columns of a CPU in /proc/stat, proc(5): work for devices, and what a hypervisor gave to others. The kernel counts
 #: neither to the thread that was there meanwhile.
 _TAKEN = (6, 7, 8)
@@ -122,7 +124,7 @@ def read_thread_times(host: Host, pid: int) -> ThreadTimes:
     said = host.run(["sh", "-c", _READ, "sh", str(pid)], check=False).stdout
     lines = [line.split() for line in said.splitlines()]
     taken = {line[0][3:]: sum(int(line[column]) for column in _TAKEN) for line in lines if line[0].startswith("cpu")}
-    pmds = [line for line in lines if line[0] == "pmd"]
+    pmds = [line for line in lines if line[0] == "pmd" and len(line) == _OF_PMD]
     had = {}
     for _, thread, ran, _, _, name in pmds:
         cpu = PMD_NAME.match(name)

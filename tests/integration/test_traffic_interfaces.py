@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from real_duts import counted
+from real_duts import counted, without_loss
 from wire import join
 
 from ctbench.dut.base import Dut, Ports, wait_until
@@ -39,10 +39,13 @@ NAT = [f"{family}-{kind}" for family in ("iptables", "nftables") for kind in ("s
 
 
 def measured(dut: Dut, generator: Generator, topology: Topology, profile: ConnectionProfile | PacketProfile) -> Trial:
-    """One trial on a fresh topology."""
-    ports = dut.apply(topology)
-    join(generator, ports, largest_frame(profile))
-    return generator.run_trial(profile, Rate(LOAD), SECONDS)
+    """A trial on a fresh topology."""
+
+    def make() -> Trial:
+        join(generator, dut.apply(topology), largest_frame(profile))
+        return generator.run_trial(profile, Rate(LOAD), SECONDS)
+
+    return without_loss(make)
 
 
 def router_topology(ruleset: str = "forward", **settings: int) -> Topology:
@@ -70,8 +73,12 @@ def test_connections_complete_and_each_has_an_entry_in_the_table(
     patient = CONNECTIONS.model_copy(update={"udp_percent": 100.0})  # closed TCP connections are forgotten within 1 s
     join(generator, router.apply(router_topology(ruleset)))
     for profile in (CONNECTIONS, patient):
-        router.flush_state()
-        trial = generator.run_trial(profile, Rate(LOAD), SECONDS)
+
+        def make(profile: ConnectionProfile = profile) -> Trial:
+            router.flush_state()
+            return generator.run_trial(profile, Rate(LOAD), SECONDS)
+
+        trial = without_loss(make)
         assert trial.completed == trial.intended
         assert trial.unexpected == {}
     assert router.connections() == trial.total_tx_packets["client"] / patient.messages
@@ -153,7 +160,7 @@ def test_packet_sockets_do_where_af_xdp_may_not_be_used(router: LinuxRouterDut, 
 
     join(generator, ports, open_socket=refuse)
     assert "packet sockets (AF_XDP: Operation not permitted)" in str(generator.snapshot()["wiring"])
-    trial = generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
+    trial = without_loss(lambda: generator.run_trial(PACKETS, Rate(LOAD), SECONDS))
     assert trial.completed == trial.intended
 
 

@@ -7,7 +7,7 @@ from threading import Event, Thread
 from typing import TypeVar
 
 import pytest
-from real_duts import counted
+from real_duts import counted, without_loss
 from unit.simulated import floor_of
 from wire import join, take, watching
 
@@ -71,18 +71,22 @@ def test_each_queue_gets_what_ovs_takes_from_it(
     dut: OvsDpdkDut, generator: Generator, cpus: int, rx_queues: int, threads: int, profile: Profile
 ) -> None:
     connect(dut, generator, Topology(cpus=cpus, rx_queues=rx_queues), threads)
-    before = received_per_queue(dut)
     wiring = generator._wirings["tested"]
 
     def put() -> dict[str, list[int]]:
-        return {side: [ring.index for ring in getattr(wiring, side).tx] for side in before}
+        return {side: [ring.index for ring in getattr(wiring, side).tx] for side in ("client", "server")}
 
     runs: list[engine.Run] = []
-    put_before = put()
-    with watching(runs.append):
-        trial = generator.run_trial(profile, Rate(LOAD), SECONDS)
+    before, put_before = received_per_queue(dut), put()
 
-    assert_all_complete(trial)
+    def make() -> Trial:
+        nonlocal before, put_before
+        runs.clear()
+        before, put_before = received_per_queue(dut), put()
+        with watching(runs.append):
+            return generator.run_trial(profile, Rate(LOAD), SECONDS)
+
+    assert_all_complete(without_loss(make))
     assert len(runs[0].parts) == threads
     after, put_after = received_per_queue(dut), put()
     for side, counts in after.items():
@@ -98,11 +102,11 @@ def test_each_queue_gets_what_ovs_takes_from_it(
 def test_packets_are_counted_alike_by_the_generator_and_by_ovs(
     dut: OvsDpdkDut, generator: Generator, ruleset: str
 ) -> None:
-    connect(dut, generator, Topology(rx_queues=2, ruleset=ruleset))
+    def make() -> Trial:
+        connect(dut, generator, Topology(rx_queues=2, ruleset=ruleset))
+        return generator.run_trial(MIXED, Rate(LOAD), SECONDS)
 
-    trial = generator.run_trial(MIXED, Rate(LOAD), SECONDS)
-
-    assert_all_complete(trial)
+    assert_all_complete(trial := without_loss(make))
     counters = counted(dut)
     assert counters.rx_packets == trial.total_tx_packets
     assert counters.tx_packets == trial.total_rx_packets
@@ -159,7 +163,7 @@ def test_what_ovs_sent_and_the_generator_did_not_take_is_not_its_loss_and_what_i
     floor, once = floor_of(MIXED, cps=LOAD), Repetitions(0.0)
     bench = Bench(dut, generator, floor, load("campaigns", "quick", Campaign), repetitions=once)  # type: ignore[arg-type]
     at_floor = AtFloor(GateSettings.model_validate({"trial_duration": f"{SECONDS:g}s"}))
-    assert_all_complete(bench.runner.offer(Rate(LOAD), SECONDS).trial)
+    assert_all_complete(without_loss(lambda: bench.runner.offer(Rate(LOAD), SECONDS).trial))
     used = [place for place, ring in enumerate(generator._wirings["tested"].server.rx) if ring.index]
 
     monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 1.0)  # some never come
@@ -170,7 +174,7 @@ def test_what_ovs_sent_and_the_generator_did_not_take_is_not_its_loss_and_what_i
     verdict, (away,) = judge(found, floor), found.trials
     assert (verdict.word, verdict.code) == ("not measured", Code.INVALID), verdict.reason
     assert away.trial.loss_ratio > 0.1 and away.lost_elsewhere in verdict.reason
-    assert_all_complete(bench.runner.offer(Rate(LOAD), SECONDS).trial)
+    assert_all_complete(without_loss(lambda: bench.runner.offer(Rate(LOAD), SECONDS).trial))
     dut.control.ofctl("add-flow", BRIDGE, "priority=9,ip,nw_src=16.0.0.0/28,actions=drop")
     own = in_time(lambda: bench.runner.offer(Rate(LOAD), SECONDS))
     assert (own.state, own.lost_elsewhere) == ("bad", ""), own.reason

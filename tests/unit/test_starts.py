@@ -365,9 +365,9 @@ def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs_from_the
         made.append(pair)
 
     packets = PacketProfile(name="packets", kind="packets")
-    found, pair = Builds([0.9, 0.91, 0.89, 0.9], slow=limit).run(profile=packets)
+    found, pair = Builds([0.8, 0.81, 0.79, 0.8], slow=limit).run(profile=packets)
     assert (found.verdicts["of_build"].kept, found.verdicts["of_build"].code) == (False, Code.INTERVAL)
-    assert pair.served == "from backlogs" and pair.ratios == pytest.approx([0.9, 0.91, 0.89, 0.9], rel=0.02)
+    assert pair.served == "from backlogs" and pair.ratios == pytest.approx([0.8, 0.81, 0.79, 0.8], rel=0.02)
     closed_loops = [len(each.order) - each.of_backlogs for each in made]
     assert closed_loops[0] > duet.ROUND * start_rule.ROUNDS["packets"] > closed_loops[1] == closed_loops[-1]
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ctbench.measure.start_rule import ALIKE, FURTHER, MOST_BORROWED, Budget, looks, middle_of_variances, unlike
+from ctbench.measure.start_rule import ALIKE, ERROR, FURTHER, MOST_BORROWED, Budget, looks, middle_of_variances, unlike
 from ctbench.results.gate import LEAST_IN_ALL, LEAST_IN_ONE, MOST_OPEN, OF_REACH
 from ctbench.results.statistics import student
 
@@ -169,12 +169,16 @@ def judge(
         yield answer, starts
 
 
+#: Of its runs, the share in which that of before calls a like build slower at most.
+_ERROR_BEFORE = 0.01
+
+
 def judge_before(logs: Iterator[Numbers]) -> Iterator[tuple[NDArray[np.int8], Whole]]:
     """The same by the rule of commit f1e9045e: 24 rows share the errors of a run, the scatter of the rows before is
     their mean and is always lent, a row is missed by its middle, and one that 64 starts would not decide given up."""
     most, floor, like = OWN, np.log(FLOOR), np.log(1 - ALIKE)
     budget = Budget(24, len(looks(most)))
-    sure, slow = quantiles(budget.of_bound, most), quantiles(budget.of_slower, most)
+    sure, slow = quantiles(budget.of_bound, most), quantiles(budget.of_slower * _ERROR_BEFORE / ERROR, most)
     degrees, squares = 0, 0.0
     for row in logs:
         shape = row.shape[:2]

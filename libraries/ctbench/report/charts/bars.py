@@ -55,9 +55,10 @@ def _rates(group: Sequence[Record]) -> Bars:
         legend.append(LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs"))
     alone, held_s = does if len(does) == 1 else [], {record.held_s for record in group}
     which = ", ".join([registry.title(one.topology.datapath), *alone, *figures.options(one.topology)])
+    held = f", held {figures.for_seconds(one)}" if one.held_s and held_s == {one.held_s} else ""
     return Bars(
         title=f"{which}: {one.profile.name}, {figures.unit(metric) or metric.title}",
-        caption=f"{figures.name(metric)}{f', held {figures.for_seconds(one)}' if held_s == {one.held_s} else ''}",
+        caption=f"{figures.name(metric)}{held}",
         legend=tuple(legend),
         rows=tuple(rows[: labels.MOST_BARS]),
     )

@@ -1,4 +1,5 @@
-"""How ./run tests runs them: on all CPUs, those that need the machine for themselves at the end and one by one."""
+"""How ./run tests runs them: on all CPUs, those that need the machine for themselves at the end and one by one. One
+that fails while the machine is busy is run once more, which the end of the output says (`rerun`)."""
 
 import fcntl
 import os
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 import pytest
+from busy import Machine
 from hypothesis import settings
 
 #: How long an example takes is the machine's business.
@@ -16,6 +18,8 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 #: In the order in which they run: what takes long first, so that all CPUs end together.
 ROOMS = ("checks", "integration", "unit")
+#: Whether the machine was busy while a test ran.
+_MACHINE = pytest.StashKey[Machine]()
 #: A folder of locks, where root's tests run beside those of an ordinary user (tools/all_tests.py).
 LOCKS = os.environ.get("CTBENCH_TESTS_LOCKS")
 
@@ -58,6 +62,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("root_too")])
         items[:] = [item for item in items if item.get_closest_marker("root_too")]
     items.sort(key=_place)
+    machine = Machine()
+    config.stash[_MACHINE] = machine
+    for item in items:
+        item.add_marker(pytest.mark.flaky(reruns=1, condition=machine))
 
 
 def _place(item: pytest.Item) -> tuple[bool, bool, int]:
@@ -90,6 +98,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
     config.option.loadscopereorder = False
     return InGroups(config, log)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Of a test that is run again, the second time counts by itself."""
+    item.config.stash[_MACHINE].begin()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

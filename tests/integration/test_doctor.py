@@ -68,9 +68,11 @@ def pretended(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[San
     monkeypatch.setattr(host, "close", lambda: None)  # it outlives the examination
     for command in (
         "link add lab0 address 02:00:00:00:00:01 type veth peer name gen0",
+        *(f"link set {name} addrgenmode none" for name in ("lab0", "gen0")),  # whose addresses would be tentative
         "link set lab0 up",
         "link set gen0 up",
         "link add lab1 address 02:00:00:00:00:02 type veth peer name gen1",
+        *(f"link set {name} addrgenmode none" for name in ("lab1", "gen1")),
         "link set lab1 up",
     ):
         host.run(["ip", *command.split()])

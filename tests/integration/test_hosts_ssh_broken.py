@@ -14,6 +14,7 @@ from integration.sshd import Sshd
 
 import ctbench
 from ctbench.base.errors import TestbedError
+from ctbench.dut.base import wait_until
 from ctbench.hosts import claims
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
@@ -25,6 +26,7 @@ pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 CLIENT = """
 import sys
 from ctbench.base.errors import TestbedError
+from ctbench.dut.base import wait_until
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh import SshHost
 config, started, waited, marker = sys.argv[1:]
@@ -66,11 +68,10 @@ def when_there(marker: Path, sshd: Sshd, number: signal.Signals) -> threading.Th
     """Sends a signal to sshd as soon as a command has made the file."""
 
     def watch() -> None:
-        while not marker.exists():
-            pass
-        sshd.signal_sessions(number)
+        if wait_until(marker.exists, 60, 0.001):  # not where the login failed
+            sshd.signal_sessions(number)
 
-    thread = threading.Thread(target=watch)
+    thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     return thread
 

@@ -1,6 +1,8 @@
 """How a DUT goes on: after a restart, and after datagrams that were cut short in fragments."""
 
 from dataclasses import dataclass, field
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -132,6 +134,8 @@ class Reassembling(TableDouble):
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reassembly, "PATIENCE_S", 0.02)
+    # By looks, whatever the machine does meanwhile.
+    monkeypatch.setattr(reassembly, "time", SimpleNamespace(monotonic=count(step=0.001).__next__))
     monkeypatch.setattr(reassembly, "_ENTRIES_S", -4.99)
 
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,9 +44,14 @@ def sampling(pid: int) -> list[str]:
 
 
 def test_a_thread_is_sampled_and_its_functions_have_names(spinning: "subprocess.Popen[bytes]") -> None:
-    said = json.loads(LocalHost().run(sampling(spinning.pid)).stdout)
-    functions = threads._by_function(LocalHost(), said)
-    assert functions.total() == sum(times for _, times in said["addresses"]) > 5
+    functions = Counter[str]()
+    for _ in range(20):  # a thread that rarely gets a CPU is rarely seen, and in a tenth of its samples with its mutex
+        said = json.loads(LocalHost().run(sampling(spinning.pid)).stdout)
+        found = threads._by_function(LocalHost(), said)
+        assert found.total() == sum(times for _, times in said["addresses"])
+        functions += found
+        if functions.total() > 5 and any("pthread_mutex" in name for name in functions):
+            break
     assert any("pthread_mutex" in name for name in functions), functions
     child = Path(f"/proc/{spinning.pid}/stat").read_text().rpartition(")")[2].split()[0]
     assert child in "RS"  # it goes on

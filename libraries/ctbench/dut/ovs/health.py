@@ -130,8 +130,9 @@ class TrialStart:
         paused_s = self.instance.paused.seconds - self.paused_s
         found = log_problems(self.instance.logged_since(self.log_size), was_paused=paused_s > 0)
         if placement and not placement.oversubscribed:  # where it is, nothing is measured anyway
-            times = read_thread_times(self.instance.control.host, self.process.pid)
+            # Before the times are read: a machine that stands still in between is not an Open vSwitch that does.
             ran_s = time.monotonic() - self.at_s - paused_s
+            times = read_thread_times(self.instance.control.host, self.process.pid)
             found += sharing_problems(self.times, times, ran_s, placement)
         return found + drop_problems(drops_since(self.ports, ports, SIDES), kind)
 

@@ -189,9 +189,9 @@ def by_ratio(
     """Return whether the tested side keeps its share of the other side, by the middle of their turns and by all of
     their time; None while that is open.
 
-    `intervals`: each ratio, and whether two like builds would hardly lie so far apart; if not, it is no miss. `waited`:
-    sides that waited for the generator, and may be faster than was seen. With the other side among them the ratio is an
-    upper bound, with the tested side a lower bound. `silent`: nothing came through the tested side.
+    `intervals`: each ratio, and whether two like builds would hardly lie so far apart; if not, the row is not missed.
+    `waited`: sides that waited for the generator, and may be faster than was seen. With the other side among them the
+    ratio is an upper bound, with the tested side a lower bound. `silent`: nothing came through the tested side.
     """
     if silent:
         return False

@@ -102,8 +102,8 @@ class SideBySide:
 
     @property
     def differs_in_scale(self) -> bool:
-        """True where one side knows more than twice as many flows as the other. Twice is no difference: one of them may
-        learn the same flows both ways."""
+        """True where one side knows more than twice as many flows as the other: one of them may learn the same
+        flows both ways."""
         least, most = sorted(self.known.values())
         return most > 2 * least  # one of them may learn the same flows both ways
 

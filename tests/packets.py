@@ -111,3 +111,11 @@ def pcap(frames: list[tuple[float, bytes]]) -> bytes:
     for when, frame in frames:
         parts.append(struct.pack("<IIII", int(when), int(when % 1 * 1e6), len(frame), len(frame)) + frame)
     return b"".join(parts)
+
+
+def arp_request(target: str, asker: str = "198.18.0.1") -> bytes:
+    """Return the frame with which a host asks for the link-layer address of `target` (RFC 826)."""
+    numbers = [bytes(int(part) for part in address.split(".")) for address in (asker, target)]
+    mac = bytes.fromhex("020000000101")
+    body = struct.pack("!HHBBH6s4s6s4s", 1, 0x800, 6, 4, 1, mac, numbers[0], bytes(6), numbers[1])
+    return (b"\xff" * 6 + mac + b"\x08\x06" + body).ljust(60, b"\0")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_parts import kernel_parts
-from packets import Packet, checksums_are_right, internet_checksum, parse
+from packets import Packet, arp_request, checksums_are_right, internet_checksum, parse
 from pydantic import ValidationError
 from wire import Handler, Made, Tap, Wire, over_a_wire
 
@@ -187,13 +187,6 @@ def test_frames_of_an_earlier_trial_and_foreign_ones_do_not_count() -> None:
     assert trial.unexpected == {"unknown_packet": sent, "foreign": sent}
 
 
-def arp_request(target: str, asker: str = "198.18.0.1") -> bytes:
-    numbers = [bytes(int(part) for part in address.split(".")) for address in (asker, target)]
-    mac = bytes.fromhex("020000000101")
-    body = struct.pack("!HHBBH6s4s6s4s", 1, 0x800, 6, 4, 1, mac, numbers[0], bytes(6), numbers[1])
-    return (b"\xff" * 6 + mac + b"\x08\x06" + body).ljust(60, b"\0")
-
-
 def test_a_port_answers_arp_for_the_addresses_behind_it_and_for_no_others() -> None:
     asked = [arp_request(target) for target in ("48.0.0.3", "48.0.0.200", "16.0.0.1")]
     replies: list[bytes] = []
@@ -206,8 +199,7 @@ def test_a_port_answers_arp_for_the_addresses_behind_it_and_for_no_others() -> N
 
     trial = run(handler)
     assert trial.loss_ratio == 0
-    assert trial.unexpected == {}
-    assert replies
+    assert trial.unexpected["foreign"] == 2 * len(replies) > 0
     for reply in replies:
         operation, mac, address, asker_mac, asker = struct.unpack_from("!H6s4s6s4s", reply, 20)
         assert (operation, mac, address) == (2, bytes.fromhex("020000000002"), bytes([48, 0, 0, 3]))

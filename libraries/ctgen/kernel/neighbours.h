@@ -42,25 +42,23 @@ struct neighbour {
 
 _Static_assert(sizeof(struct arp) == 60 && sizeof(struct neighbour) == 86, "as on the wire");
 
-enum answer { NOT_ASKED, NOT_OURS, ANSWERED };
-
 INLINE bool is_behind(const struct port *port, int64_t pair, uint32_t address)
 {
     int64_t number = swap32(address) - pair * PAIR_OFFSET;
     return port->address <= number && number < port->address + port->addresses;
 }
 
-// Answer an ARP request for an address behind a port of a pair, or for its next hop.
-static inline enum answer answer_arp(
+// Answer an ARP request for an address behind a port of a pair, or for its next hop. False where the frame is none.
+static inline bool answer_arp(
     const struct port *port, int64_t pair, struct ring *tx, const uint8_t *at, uint32_t length)
 {
     const struct arp *asked = (const struct arp *)at;
     if (length < ARP_BYTES || asked->ethertype != ETHERTYPE_ARP)
-        return NOT_ASKED;
+        return false;
     int64_t next_hop = port->next_hops[pair];
     bool wanted = is_behind(port, pair, asked->target) || (next_hop && swap32(asked->target) == next_hop);
     if (asked->operation != ARP_REQUEST || !wanted || !tx || !has_room(tx))
-        return NOT_OURS;
+        return false;
     struct arp reply = {.ethertype = ETHERTYPE_ARP, .types = {0x0100, 0x0008, 0x0406}, .operation = ARP_REPLY};
     const uint8_t *own = port->templates[pair].macs + 6;
     memcpy(reply.destination, asked->sender_mac, 6);
@@ -71,11 +69,11 @@ static inline enum answer answer_arp(
     reply.target = asked->sender;
     memcpy(next_buffer(tx), &reply, sizeof reply);
     put(tx, sizeof reply);
-    return ANSWERED;
+    return true;
 }
 
-// Answer a solicitation of an address behind a port of a pair, or of its next hop.
-static inline enum answer answer_solicitation(
+// Answer a solicitation of an address behind a port of a pair, or of its next hop. False where the frame is none.
+static inline bool answer_solicitation(
     const struct port *port, int64_t pair, struct ring *tx, const uint8_t *at, uint32_t length)
 {
     static const uint8_t nobody[16];
@@ -83,14 +81,14 @@ static inline enum answer answer_solicitation(
     const struct template *template = &port->templates[pair];
     const struct ipv6 *own = (const struct ipv6 *)template;
     if (length < offsetof(struct neighbour, option) || asked->ip.ethertype != ETHERTYPE_IPV6)
-        return NOT_ASKED;
+        return false;
     if (asked->ip.next_header != ICMPV6 || asked->kind != SOLICITATION)
-        return NOT_ASKED;
+        return false;
     bool wanted = same_prefix(&asked->target, &own->source) && is_behind(port, pair, asked->target.end);
     wanted |= memcmp(&asked->target, template->next_hop, sizeof asked->target) == 0;
     bool looks_for_duplicates = memcmp(&asked->ip.source, nobody, sizeof nobody) == 0;
     if (!wanted || looks_for_duplicates || !tx || !has_room(tx))
-        return NOT_OURS;
+        return false;
     struct neighbour reply = {.kind = ADVERTISEMENT, .flags = SOLICITED_OVERRIDE};
     const uint16_t bytes = sizeof reply - sizeof reply.ip;
     memcpy(reply.ip.macs, asked->ip.macs + 6, 6);
@@ -111,11 +109,11 @@ static inline enum answer answer_solicitation(
     reply.checksum = ~fold(total);
     memcpy(next_buffer(tx), &reply, sizeof reply);
     put(tx, sizeof reply);
-    return ANSWERED;
+    return true;
 }
 
 // Answer a frame of no connection or stream, which a port took on a ring, where it asks for an address behind the port.
-// Count the answer, or a frame that asks for no address as foreign. Returns the ring that has the answer; null: there
+// Count the answer, or any other frame as foreign: neither end sent it. Returns the ring that has the answer; null: there
 // is none.
 static inline struct ring *answer(struct run *run, int side, int64_t came_on, const uint8_t *at, uint32_t length)
 {
@@ -124,14 +122,13 @@ static inline struct ring *answer(struct run *run, int side, int64_t came_on, co
     int64_t pair = pair_at(p, came_on), queue = queue_to_answer(p, came_on);
     struct ring *tx = queue < 0 ? NULL : own_ring(p, side, queue);
     bool ipv6 = p->ipv6;
-    enum answer done = ipv6 ? answer_solicitation(port, pair, tx, at, length) : answer_arp(port, pair, tx, at, length);
-    if (done == ANSWERED) {
-        run->counts.tx_packets[side]++;
-        run->counts.tx_bytes[side] += ipv6 ? sizeof(struct neighbour) : sizeof(struct arp);
-    } else if (done == NOT_ASKED) {
+    if (!(ipv6 ? answer_solicitation(port, pair, tx, at, length) : answer_arp(port, pair, tx, at, length))) {
         run->counts.foreign++;
+        return NULL;
     }
-    return done == ANSWERED ? tx : NULL;
+    run->counts.tx_packets[side]++;
+    run->counts.tx_bytes[side] += ipv6 ? sizeof(struct neighbour) : sizeof(struct arp);
+    return tx;
 }
 
 #endif

@@ -86,19 +86,16 @@ class HeldConnections:
 
     def held(self) -> int:
         """Return the number of open connections by the generator's count."""
-        records = (lay.Connection * self._run.s.highest).from_address(self._run.p.records)
-        states = np.asarray(records)["states"][:, lay.CLIENT]
-        return int(np.count_nonzero(states == lay.HELD))
+        return self._in_state(lay.HELD)
 
     def trial(self) -> Trial:
         """Return everything as one trial. `intended` and `attempted` are the connections begun, `completed` those that
         answered the last message (the open ones where none was sent), and the sustain phase is the time in which they
         were opened."""
         run, counts, s = self._run, self._run.counts, self._run.s
-        begun, established = s.begun, self._established()
-        failed = engine.failed_of(counts)
-        refused, lost = begun - established, self._answered.lost if self._answered else 0
-        failed |= {name: n for name, n in (("no_syn_ack", refused), ("no_reply", lost)) if n}
+        begun = s.begun
+        waiting = {"no_syn_ack": self._in_state(lay.SYN_SENT), "no_reply": self._in_state(lay.AWAITS_REPLY)}
+        failed = engine.failed_of(counts) | {cause: number for cause, number in waiting.items() if number}
         seconds = max(self._opening_s, 1e-3)
         return Trial.of(
             engine.traffic(counts),
@@ -108,7 +105,7 @@ class HeldConnections:
             wall_s=time.perf_counter() - self._started,
             intended=begun,
             attempted=begun,
-            established=established,
+            established=self._established(),
             completed=self._answered.answered if self._answered else self.held(),
             failed=failed,
             dut_missed=counts.dut_missed,
@@ -118,6 +115,10 @@ class HeldConnections:
             active_max=s.active,
             connect_time_us=times_of(run.times, counts, self._hertz).get("connect_time_us"),
         )
+
+    def _in_state(self, state: int) -> int:
+        records = (lay.Connection * self._run.s.highest).from_address(self._run.p.records)
+        return int(np.count_nonzero(np.asarray(records)["states"][:, lay.CLIENT] == state))
 
     def _established(self) -> int:
         counts = self._run.counts

@@ -74,7 +74,9 @@ CAUSES = ("no_syn_ack", "no_reply", "no_fin", "no_last_ack", "reset", "bad_check
 assert all(constants()[name.upper()] == number for number, name in enumerate(CAUSES))
 #: How connections end, by the profile's word.
 ENDED_BY = {side: constants()[f"BY_{side.upper()}"] for side in ("client", "server", "reset")}
-NEVER, HELD, NOBODY = (constants()[name] for name in ("NEVER", "HELD", "NOBODY"))
+NEVER, NOBODY = constants()["NEVER"], constants()["NOBODY"]
+#: States of a connection's client end.
+SYN_SENT, AWAITS_REPLY, HELD = (constants()[name] for name in ("SYN_SENT", "AWAITS_REPLY", "HELD"))
 #: The record's number in a tag, or that of a flow: the other bits of 32 tell trials apart.
 SLOT_BITS, FLOW_BITS = constants()["SLOT_BITS"], constants()["FLOW_BITS"]
 MOST_RECORDS: int = 1 << SLOT_BITS

@@ -1,7 +1,7 @@
 """Connections that are held: what goes over the wire, what counts as open, and when no more are begun."""
 
 import pytest
-from packets import ACK, PSH, SYN, Endpoint, Packet
+from packets import ACK, PSH, RST, SYN, Endpoint, Packet, rewrite
 from wire import Tap, Wire
 
 from ctbench.traffic.loads import Hold
@@ -84,6 +84,23 @@ def test_a_reply_that_is_lost_is_a_connection_that_is_not_held() -> None:
         answered = held.ask()
         assert answered.asked == 100 and 0 < answered.answered < 100
         assert held.held() == answered.answered and held.trial().failed == {"no_reply": answered.lost}
+
+
+def test_where_resets_come_first_and_nothing_later_no_more_are_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that a reset freed is not taken again: the oldest connection that waits is known by its place."""
+    monkeypatch.setattr(holding, "GIVE_UP", 20)
+    monkeypatch.setattr(holding, "WINDOW", 10)
+    allowed, opening = 100, 0
+
+    def resets(frame: bytes, side: str) -> list[bytes]:
+        nonlocal opening
+        opening += side == "client"
+        return [rewrite(frame, flags=RST | ACK)] if side == "server" else [frame] if opening <= allowed else []
+
+    with Wire(resets) as wire, wire.generator.hold(TCP, Hold(500, 5000)) as held:
+        opened, trial = held.open(500), held.trial()
+    assert opened.gave_up and opened.established == 0 and allowed + 20 <= opened.begun <= allowed + 40
+    assert trial.failed == {"reset": allowed, "no_syn_ack": opened.begun - allowed}
 
 
 def test_sixteen_million_fit_64_bytes_each_and_their_memory_is_said() -> None:

@@ -148,9 +148,11 @@ INLINE void message_taken(struct run *run, struct connection *c, int side, int64
 INLINE void release(struct run *run, struct connection *c, int64_t slot)
 {
     c->states[CLIENT] = FREE;
+    run->state.active--;
+    if (run->parameters.ended_by == NEVER) // held ones stand in the order in which they began
+        return;
     c->next = (uint32_t)run->state.free_head;
     run->state.free_head = slot;
-    run->state.active--;
 }
 
 INLINE void complete(struct run *run, struct connection *c, int64_t slot)

@@ -301,6 +301,13 @@ def test_the_short_lived_profile_is_that_of_the_published_procedure() -> None:
     assert tcp["server"] == [["recv", 20, True], ["send", 20, "y"]]
 
 
+@pytest.mark.parametrize(("port", "beside"), [(8080, 8081), (65535, 65534)])
+def test_short_connections_have_a_port_of_their_own(port: int, beside: int) -> None:
+    both = profile(tcp_port=port, messages=5, short_percent=50, short_messages=2)
+    assert {each["port"] for each in astf_spec(both)["templates"]} == {port, beside}
+    assert f"port {beside}," in limitations(both)[-1]
+
+
 def test_without_messages_the_client_closes_and_a_udp_exchange_fails_after_its_reply_was_due() -> None:
     (tcp,) = astf_spec(profile(messages=0))["templates"]
     assert (tcp["client"], tcp["server"]) == ([["connect"]], [["wait_for_peer_close"]])

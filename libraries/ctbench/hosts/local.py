@@ -251,11 +251,12 @@ def run_child(argv: Sequence[str]) -> int:
     Pass SIGINT and SIGTERM on to the child and wait for its end. The status is then 128 and the number of the signal,
     as it is where a signal killed the child. Call it from the main thread.
     """
-    received: list[int] = []
+    early: list[int] = []  # before there was a child to hand them on to
+    handed_on: list[int] = []
     child: list[subprocess.Popen[bytes]] = []
 
     def hand_on(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
+        (handed_on if child else early).append(number)
         for process in child:
             process.send_signal(number)
 
@@ -264,12 +265,12 @@ def run_child(argv: Sequence[str]) -> int:
         # A process group of its own: a terminal would send Ctrl-C to it as well, and a second one ends Robot Framework
         # by force.
         child.append(subprocess.Popen(ends_with_us(argv), process_group=0))
-        if received:  # before there was anyone to hand it on to
-            child[0].send_signal(received[0])
+        if early:
+            child[0].send_signal(early[0])
         ended = child[0].wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if received:
+    if received := early + handed_on:
         return 128 + received[0]
     return ended if ended >= 0 else 128 - ended

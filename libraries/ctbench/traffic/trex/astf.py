@@ -48,6 +48,8 @@ LEAST_CPS = 0.5
 #: TRex begin with as much.
 UDP_PATIENCE_MS = 500
 
+_LAST_PORT = 65535
+
 Spec = dict[str, Any]
 Command = list[Any]
 
@@ -132,8 +134,9 @@ def measures(profile: ConnectionProfile) -> list[str]:
 
 
 def _port(profile: ConnectionProfile, stream: bool, is_short: bool) -> int:
-    """Return the server's port. Short connections have another server program, and so the next port."""
-    return (profile.tcp_port if stream else profile.udp_port) + is_short
+    """Return the server's port. Short connections have another server program, and so a port beside it."""
+    port = profile.tcp_port if stream else profile.udp_port
+    return port if not is_short else port + 1 if port < _LAST_PORT else port - 1
 
 
 def _programs(profile: ConnectionProfile, stream: bool, messages: int) -> tuple[list[Command], list[Command]]:

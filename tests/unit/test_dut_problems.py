@@ -2,6 +2,7 @@
 fine."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,7 +17,7 @@ from ctbench.dut.ovs.health import drop_problems, log_problems
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.threads import ThreadTimes, sharing_problems
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import Hugepages, Placement
+from ctbench.hosts.machine import Hugepages, Machine, Placement
 
 QUIET = LinkReading({"r0": PortCounters(0, 0, {}, index=2)}, {0: (0, 0)}, {}, (), 0.0)
 BUSY = LinkReading({"r0": PortCounters(90_000, 0, {}, index=2)}, {0: (9_000, 0)}, {}, (), 0.0)
@@ -184,9 +185,16 @@ def test_what_linux_counted_of_a_trial_has_what_became_of_entries() -> None:
 def test_free_hugepages_are_used_or_the_record_says_what_to_type(free: int, huge: bool, advice: str | None) -> None:
     memory = choose_memory([Hugepages(2048, total=600, free=free), Hugepages(1048576, 0, 0)], 1024)
     assert (memory.hugepages, memory.as_record().get("advice")) == (huge, advice)
-    options = dpdk_options(memory, cards=False)
+    options = dpdk_options(memory, (0,), cards=False)
     assert ("--in-memory" in options["dpdk-extra"]) == huge  # DPDK refuses it together with --no-huge
     assert options.get("dpdk-socket-mem") == ("1024" if huge else None)
+
+
+@pytest.mark.parametrize(("pmds", "asked"), [((1,), "1024"), ((5, 6), "0,1024"), ((1, 5), "512,512"), ((64,), "1024")])
+def test_hugepages_are_of_the_numa_nodes_of_the_pmd_threads(pmds: tuple[int, ...], asked: str) -> None:
+    nodes = Mock(numa={0: (0, 1, 2, 3), 1: (4, 5, 6, 7)})
+    memory = Memory(1024, hugepages=True)
+    assert dpdk_options(memory, Machine.nodes_of(nodes, pmds), cards=True)["dpdk-socket-mem"] == asked
 
 
 def test_ordinary_pages_that_are_not_there_are_missed_before_dpdk_touches_them() -> None:

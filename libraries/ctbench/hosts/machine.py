@@ -63,6 +63,11 @@ class Machine:
         """A clause on the limits of the machine's control group, for a message about a shortage; empty without any."""
         return f", and its control group has {self.limits}" if self.limits != NO_LIMITS else ""
 
+    def nodes_of(self, cpus: Iterable[int]) -> tuple[int, ...]:
+        """Return the NUMA nodes that have any of these CPUs; node 0 where none is known to."""
+        wanted = set(cpus)
+        return tuple(sorted(node for node, its in self.numa.items() if wanted.intersection(its))) or (0,)
+
     def as_record(self) -> dict[str, Any]:
         """Return the facts as JSON can hold them."""
         return {**asdict(self), "numa": {str(node): cpus for node, cpus in self.numa.items()}}

@@ -260,12 +260,15 @@ def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bo
     return Memory(megabytes, hugepages=False, advice=reserve_command(hugepages, megabytes))
 
 
-def dpdk_options(memory: Memory, *, cards: bool) -> dict[str, str]:
-    """Return the options of the Open_vSwitch table with which DPDK starts. Raise `MissingResource` for network cards
-    without hugepages. `--in-memory` keeps hugepages anonymous, so that they are free again however the process ends. It
-    excludes `--no-huge`, which needs `--legacy-mem` to have one contiguous area."""
+def dpdk_options(memory: Memory, nodes: Sequence[int], *, cards: bool) -> dict[str, str]:
+    """Return the options of the Open_vSwitch table with which DPDK starts, its memory on these NUMA nodes in equal
+    parts. Raise `MissingResource` for network cards without hugepages. `--in-memory` keeps hugepages anonymous, so that
+    they are free again however the process ends. It excludes `--no-huge`, which needs `--legacy-mem` to have one
+    contiguous area."""
     if cards and not memory.hugepages:
         raise MissingResource(f"A network card needs hugepages for DPDK: {memory.advice}")
     pages = "--in-memory" if memory.hugepages else f"--no-huge --legacy-mem -m {memory.megabytes}"
     options = {"dpdk-init": "true", "dpdk-extra": pages if cards else f"--no-pci {pages}"}
-    return options | ({"dpdk-socket-mem": str(memory.megabytes)} if memory.hugepages else {})
+    share = -(-memory.megabytes // len(nodes))
+    of_nodes = (str(share if node in nodes else 0) for node in range(max(nodes) + 1))
+    return options | ({"dpdk-socket-mem": ",".join(of_nodes)} if memory.hugepages else {})

@@ -405,16 +405,17 @@ class OvsDpdkDut(Dut):
         options = ["--enable-dummy"] if kind == "dummy" else []
         options += [f"--dummy-numa={numa}"] if numa else []
         options += self._options
-        other_config = {"pmd-cpu-mask": placement.pmd_mask, **self._dpdk_options()}
+        other_config = {"pmd-cpu-mask": placement.pmd_mask, **self._dpdk_options(placement)}
         self._instance.start(other_config, options, placement)
         self._version["program"] = program_of(self._host, self._installation)
         return Bridge(self.control, kind, self._devices)
 
-    def _dpdk_options(self) -> dict[str, str]:
-        """Return the options of the Open_vSwitch table that DPDK needs to start."""
+    def _dpdk_options(self, placement: Placement) -> dict[str, str]:
+        """Return the options of the Open_vSwitch table that DPDK needs to start. Its memory is that of the PMD threads'
+        NUMA nodes, whose buffers the ports take."""
         self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
         require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
-        asked = dpdk_options(self._memory, cards=self._devices.kind == "pci")
+        asked = dpdk_options(self._memory, self._machine.nodes_of(placement.pmd), cards=self._devices.kind == "pci")
         return asked | {"dpdk-extra": " ".join([asked["dpdk-extra"], *self._dpdk_extra])}
 
     def _begin_trial(self) -> None:

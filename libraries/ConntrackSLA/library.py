@@ -268,11 +268,11 @@ class ConntrackSLA:
             result.status, result.message = "FAIL", f"{record.message} (The test has no Should Meet SLA.)"
         suite = data.parent.full_name if data.parent else ""
         failed = result.message if result.failed else ""
-        measured = self._run and self._run.note_end(suite, data.name, failed, result.skipped)
+        measured = self._run and self._run.note_end(suite, result.name, failed, result.skipped)
         if (result.skipped or result.failed) and not measured:
             ending = self._ending(result)
             reason = (ending == "not begun" and self._ended_by) or result.message
-            test = WithoutRecord(suite=suite, test=data.name, outcome=ending, reason=reason)
+            test = WithoutRecord(suite=suite, test=result.name, outcome=ending, reason=reason)
             self._without_record.append(test)
             store.note_without_record(self._without_record, _output_folder())
 
@@ -341,12 +341,12 @@ class ConntrackSLA:
     def _set_up(self, row: Mapping[str, Any]) -> None:
         try:
             if unknown := [name for name in row if name not in Topology.model_fields]:
-                raise Failure(no_option(unknown[0]))
+                raise ConfigError(no_option(unknown[0]))
             topology = topology_of(row)
             ruleset_of(topology)
             self._open().testbed.placement(topology)
         except ValidationError as error:
-            raise Failure(no_topology(error)) from None
+            self._end_test(ConfigError(no_topology(error)))
         except CtbenchError as error:
             self._end_test(error)
         self._topology = topology
@@ -385,7 +385,7 @@ class ConntrackSLA:
             offered = run.profile(profile)
             if offered.kind not in wanted.profiles:
                 fitting = next((each.name for each in PROMISES.values() if each.profiles == {offered.kind}), "")
-                raise Failure(
+                raise ConfigError(
                     f"{offered.name} is a profile of {offered.kind}, which {promise} cannot use: a promise such as "
                     f"{fitting} can."
                 )

@@ -23,6 +23,9 @@ A Miss That Is Accepted                                  SKIP      accepted unti
 Each Test Is Counted By What Became Of It
     [Template]    NONE
     Exit Status Should Be    4
+    File Should Say    configuration-errors.txt    mut is not an option
+    File Should Say    configuration-errors.txt    mtu is "100"
+    File Should Say    configuration-errors.txt    a promise such as packet rate can.
     Console Should Say    1 met, 1 missed, accepted
     Console Should Say    1 nightly only
     File Should Say    without-record.json    nightly only

@@ -9,7 +9,7 @@ import commands
 import pytest
 
 from ctbench.base.errors import ExitStatus, MissingResource
-from ctbench.base.paths import SUITES
+from ctbench.base.paths import ROOT, SUITES
 from ctbench.base.yaml_files import load
 from ctbench.cli import kernel_candidate, sla
 from ctbench.cli.robot.command_line import CommandLine, parse
@@ -137,12 +137,17 @@ def test_the_base_counts_the_same_rows_and_writes_nothing_that_the_user_named(
     assert all(of_base[name] == judged[name] for name in of_base if name not in ("outputdir", "variable"))
 
 
-def test_an_sla_of_a_variable_file_gives_way_to_what_the_base_costs(
-    made: Made, begun: list[CommandLine], package: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    "asked", [("-V", "mine.yaml"), ("--argumentfile", str(ROOT / "test_lists" / "gate.args"), "-v", "SLA:mine")]
+)
+def test_another_sla_gives_way_to_what_the_base_costs(
+    made: Made, begun: list[CommandLine], package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    asked: tuple[str, ...],
+) -> None:  # fmt: skip
     base, out = made(Counted(4000)), tmp_path / "out"
-    (tmp_path / "mine.yaml").write_text("SLA: none-of-this-name\nCAMPAIGN: gate\n")
-    assert gate(out, "--candidate", package, "-V", str(tmp_path / "mine.yaml")) == 0
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("SLA: none-of-this-name\nCAMPAIGN: gate\n")
+    assert gate(out, "--candidate", package, *asked) == 0
     of_base = parse(base.calls[0][1:], SUITES).chosen
     assert (of_base["sla"], begun[0].chosen["sla"]) == ("local", str(out / "counts-of-base.yaml"))
     assert (of_base["campaign"], begun[0].chosen["campaign"]) == ("gate", "gate")
@@ -173,8 +178,6 @@ def test_what_does_not_go_with_a_kernel_is_said_before_anything_is_counted(
         ["--testbeds", "a,b"],
         ["--all"],
         ["-v", "TESTBAD:x"],
-        ["-v", "SLA:x"],
-        ["-v", "s_l a:x"],
         ["--base", package],
     ):
         assert gate(out, "--candidate", package, *more) == 4, more
@@ -197,6 +200,18 @@ def test_what_was_not_counted_with_the_base_is_not_judged(
     assert kernel_candidate.with_base(ExitStatus.MET, tmp_path) == 0
     (tmp_path / "out" / "base" / "records" / "broken.json").write_text("{")
     assert "broken" in kernel_candidate.not_counted(tmp_path / "out")
+
+
+@pytest.mark.parametrize("status", [4, 130, 137, 143])
+def test_a_gate_ends_where_its_base_was_stopped_or_broke(
+    made: Made, begun: list[CommandLine], package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], status: int
+) -> None:
+    """Of a base that counted some rows only, the others would be skipped, and the gate could be green."""
+    made(Counted(status=status))
+    out = tmp_path / "a folder"
+    store.write(counted_record("forward", [4000], **ALIKE), out / "base")
+    assert (gate(out, "--candidate", package), begun) == (status, [])
+    assert f"To go on: the same command with --outputdir '{out}'" in capsys.readouterr().err
 
 
 def test_a_base_that_was_counted_in_another_way_is_refused(

@@ -150,13 +150,29 @@ def test_a_torn_record_is_named_and_its_test_measured_again(stopped: Path, capsy
     assert measured(stopped).count("Suites.First.One") == 2
 
 
+def test_a_record_counts_whose_test_has_a_variable_in_its_name(checkout: Path) -> None:
+    named = f"*** Variables ***\n${{MIN}}    50k\n{LIBRARY}At least ${{MIN}}\n    Measure    missed\n"
+    (checkout / "suites" / "01__first.robot").write_text(named)
+    assert again() == 1
+    assert measured(checkout / OUT) == ["Suites.First.At least 50k"]
+    assert again() == 1
+    assert measured(checkout / OUT) == ["Suites.First.At least 50k", *ALL[2:]]
+    summary = json.loads((checkout / OUT / "summary.json").read_text())
+    assert [each["verdict"] for each in summary["tests"]] == ["missed", "met", "met"]
+
+
 def test_records_of_other_tests_in_the_same_folder_are_not_counted(stopped: Path) -> None:
     assert again("--include", "late") == 0
     assert measured(stopped) == [*MEASURED_FIRST, "Suites.Second.One"]
 
 
-def test_a_dry_run_leaves_the_folder_to_the_run_that_goes_on(stopped: Path) -> None:
-    assert again("--dryrun", "--output", "NONE") == 0
+@pytest.mark.parametrize("option", ["--dryrun", "--rerunfailed={}/output.xml", "--rerunfailedsuites={}/output.xml"])
+def test_what_would_replace_the_outputs_of_the_run_is_refused(
+    stopped: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dry run passes every test: the merged output would have that instead of what was measured."""
+    assert again(option.format(stopped)) == 4
+    assert f"run: {option.partition('=')[0]}: {stopped}" in capsys.readouterr().err
     assert again() == 1
     assert [status for _, status, _ in shown(stopped)] == ["PASS", "FAIL", "SKIP", "PASS", "PASS"]
 

@@ -70,7 +70,7 @@ def ends_of_row(lost: Sequence[float], base_lost: Sequence[float], most: int = B
     return found | {Code.BASE_TOO: fine, Code.LOST_AT_TIMES: found[Code.LOST_AT_TIMES] + doubtful}
 
 
-@pytest.mark.parametrize("rows", [1, 9, 10, 24, 141, 153, 154])
+@pytest.mark.parametrize("rows", [1, 9, 10, 24, 143, 153, 154])
 def test_a_like_build_is_missed_in_less_than_one_of_two_hundred_runs_whatever_the_machine_spoils(rows: int) -> None:
     # Beside two rows of rates that last, each of which misses it in one of 1024 (tests/unit/test_sustained.py).
     of_lasting = 2 / 4**MOST_LASTING

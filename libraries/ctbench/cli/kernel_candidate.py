@@ -2,6 +2,7 @@
 measured with the candidate's, judged by an SLA of these counts."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -68,12 +69,10 @@ def is_kernel(given: str) -> bool:
 def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Callable[[CommandLine], int]) -> int:
     """Count with the base's kernel in the folder that `prepare` makes, and `begin` a run with the candidate's there.
     Return the exit status. Raise `ConfigError` where one of both is not a kernel, `MissingResource` where the emulated
-    machine lacks a program. An SLA that a variable file names is ignored, as that file may be shared by all runs."""
+    machine lacks a program. Another SLA is ignored: the lists of tests and files of variables that all runs share name
+    one."""
     chosen = command.chosen
-    asked_for = {
-        "--testbeds": command.testbeds, "--all": chosen.get("all_rows"),
-        "-v SLA": "sla" in map(plain_name, command.assignments),
-    }  # fmt: skip
+    asked_for = {"--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
     if option := next((name for name, given in asked_for.items() if given), ""):
         raise ConfigError(f"{option}: does not go with a kernel as the candidate.\n  Expected no such option.")
     check_names(command, (), SUITES)
@@ -113,12 +112,14 @@ def options_of_both(command: CommandLine) -> dict[str, Any]:
 
 
 def count_base(folder: Path, arguments: Sequence[str]) -> list[Record]:
-    """Return the records of the base's run with these arguments; make that run unless it is complete."""
+    """Return the records of the base's run with these arguments; make that run unless it is complete. A run that was
+    stopped, or broke, ends this command with its status."""
     line = "instructions of the base; its own verdicts do not count here"
     ended = ChildRuns(_GOES_ON).make(folder / BASE, arguments, line)
-    if ended == ExitStatus.INTERRUPTED:
-        print(f"To go on: the same command with --outputdir {folder}", file=sys.stderr)
-        raise KeyboardInterrupt
+    if ended not in (0, ExitStatus.NOTHING_MEASURED):
+        print(f"run: the base's run ended with status {ended}.", file=sys.stderr)
+        print(f"To go on: the same command with --outputdir {shlex.quote(str(folder))}", file=sys.stderr)
+        raise SystemExit(ended)
     return [each.record for each in read_stored(folder / BASE)[0]]
 
 

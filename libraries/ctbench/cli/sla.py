@@ -5,6 +5,7 @@ Robot Framework runs in this process, so that a signal that kills `./run` also k
 
 import argparse
 import os
+import re
 import shlex
 import signal
 import socket
@@ -39,6 +40,7 @@ from ctbench.hosts.machine import read_machine
 from ctbench.report import console
 from ctbench.report.write import PAGE, write_reports
 from ctbench.results import store
+from ctbench.results.store import Stored
 from ctbench.run.exit_status import (
     MISTAKES_FILE,
     OF_TESTS,
@@ -114,25 +116,24 @@ def run(command: CommandLine, folder: Path, suite: TestSuite, members: Sequence[
     after a signal that of the signal. The run of the folder is continued where that has records of these tests."""
     stored = [] if command.dry_run else store.read_stored(folder)[0]
     run_id = stored[-1].record.run_id if stored else new_run_id()
-    tests = {(run_id, test.parent.full_name, test.name) for test in suite.all_tests}
-    keys = {each.path: (each.record.run_id, each.record.suite, each.record.test) for each in stored}
-    known = tests.intersection(keys.values())
-    others = [path for path, key in keys.items() if key not in tests]
+    ours = _of_tests([each for each in stored if each.record.run_id == run_id], suite)
+    known = {(each.record.suite, each.record.test) for each in ours}
+    others = [each.path for each in stored if each not in ours]
     mistakes = folder / MISTAKES_FILE
     for left in (mistakes, folder / store.WITHOUT_RECORD_FILE):  # those of an older run, or part
         left.unlink(missing_ok=True)
     # Robot Framework has to count failed tests here: `--nostatusrc` of the user takes effect at the end.
     options = {**command.options, "outputdir": str(folder), "statusrc": True}
     options |= {"timestampoutputs": False} if known else {}  # the whole has one output
-    arguments = [*as_arguments(options), *command.suites]
+    named = ["--variable", "BY_NAME:true"] if command.options.get("test") else []
+    arguments = [*named, *as_arguments(options), *command.suites]
     settings = RobotSettings(options)
-    parts = _go_on(folder, settings, f"{len(known)} of {len(tests)}") if known else []
+    parts = _go_on(folder, settings, f"{len(known)} of {suite.test_count}") if known else []
     with _heard() as signals:
-        named = ["--variable", "BY_NAME:true"] if command.options.get("test") else []
         escaped: Exception | None = None
         try:
             # A test with a record counts by its verdict. The return code tells of the tests without one.
-            alone = ["--variable", f"RUN_ID:{run_id}", *named, *arguments]
+            alone = ["--variable", f"RUN_ID:{run_id}", *arguments]
             robot_rc = pool.run(members, folder, arguments, run_id) if members else run_robot(alone)
         except Exception as error:  # of Robot Framework's loggers, such as those that cannot write any more
             robot_rc = _FAULT
@@ -166,6 +167,14 @@ def run(command: CommandLine, folder: Path, suite: TestSuite, members: Sequence[
         print(f"To go on: the same command with --outputdir {shlex.quote(str(folder))}")
         return 128 + signals[0]
     return status if command.options.get("statusrc", True) or status not in OF_TESTS else 0
+
+
+def _of_tests(stored: Sequence[Stored], suite: TestSuite) -> list[Stored]:
+    """Return the records that are of the suite's tests. Robot Framework replaces variables in the name of a test when
+    it runs the test: where a suite has such a name, all of its records are."""
+    tests = {(test.parent.full_name, test.name) for test in suite.all_tests}
+    replaced = {of_suite for of_suite, name in tests if re.search(r"[$@&%]\{", name)}
+    return [each for each in stored if each.record.suite in replaced or (each.record.suite, each.record.test) in tests]
 
 
 def _go_on(folder: Path, settings: RobotSettings, measured: str) -> list[Path]:
@@ -249,9 +258,18 @@ def begin(command: CommandLine) -> int:
     """Begin a run, or continue the one whose records the folder has. Return the exit status."""
     suite, members = look_at(command)
     folder = prepare(command)
-    if command.dry_run:
-        return run(command, folder, suite)
     with claimed(folder):
+        for option in ("rerunfailed", "rerunfailedsuites"):
+            read = command.options.get(option)
+            if read and Path(read).absolute().is_relative_to(folder):
+                raise ConfigError(
+                    f"--{option}: {read} is of this run, which would replace it.\n  Expected another --outputdir."
+                )
+        if command.dry_run and (folder / "records").exists():
+            raise ConfigError(
+                f"--dryrun: {folder} has the records of a run, whose outputs it would replace.\n"
+                "  Expected another --outputdir."
+            )
         return run(command, folder, suite, members)
 
 

@@ -38,7 +38,7 @@ BOUND_ERROR = 0.05
 MOST_BORROWED = 8
 #: Bartlett's test of two variances objects beyond this: the 80 % quantile of chi-squared with one degree of freedom. By
 #: the 95 % one a like build was red in 1.1 % of gates that were simulated with the scatter of 42 measured rows; by this
-#: one it is in 0.7 % (docs/evidence/starts-measured.csv).
+#: one it was in 0.7 %, and with half of the error it is in 0.1 % (docs/evidence/starts-measured.csv).
 UNLIKE = 1.642
 #: The 99.9 % one. The rows before can be those of a candidate that stalls or loses: behind one whose starts lay apart
 #: by factors, a row had 98.8 % +- 27 % after 64 starts.

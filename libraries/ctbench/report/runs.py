@@ -82,7 +82,7 @@ def _places(folder: Path) -> list[Path]:
     """Return the folders with records in and below a run's folder. Raise `ConfigError` where there are none."""
     below = sorted((folder / PABOT_RESULTS).glob("*"))
     known = ("records", store.WITHOUT_RECORD_FILE)
-    found = [place for place in [folder, *below] if any((place / name).exists() for name in known)]
+    found = [place for place in [folder, *below] if any(os.path.lexists(place / name) for name in known)]
     if not found:
         raise ConfigError(
             f"{folder}: holds no run.\n  Expected a folder that ./run sla wrote, with records/ in it, "

@@ -176,7 +176,9 @@ class AcceptanceRun:
 
     def _is_of_now(self, record: Record, test: Measurement) -> bool:
         """Return True where a record has the row, promise, campaign, testbed, programs and rules of the test, and this
-        version. On a pool any of its testbeds may have measured it."""
+        version, and no other step of its test failed. On a pool any of its testbeds may have measured it."""
+        if record.failed:  # such as a step that was stopped
+            return False
         promised = {name: (each.written, each.to) for name, each in test.floor.thresholds.items()}
         pooled = record.pool is not None and self._member is not None
         testbed = (
@@ -369,11 +371,13 @@ class AcceptanceRun:
         """Note the end of a test, and return whether a record of it counts. Its last record takes over what the test
         `failed` with, unless a verdict says it. Earlier records of a test that is `skipped` now are set aside. Raises
         `OutputError` where the record cannot be written."""
-        own = [number for number, each in enumerate(self.records) if (each.suite, each.test) == (suite, test)]
-        if failed and own and {self.records[number].outcome for number in own} <= {"met", "missed, accepted"}:
+        file = self._files.get((suite, test))  # none where the disk was full
+        written = self.records if file else []
+        own = [number for number, each in enumerate(written) if (each.suite, each.test) == (suite, test)]
+        if failed and file and own and {self.records[number].outcome for number in own} <= {"met", "missed, accepted"}:
             last = self.records[own[-1]].model_copy(update={"failed": brief(one_line(failed), MOST_FAILED)})
             self.records[own[-1]] = last
-            store.rewrite(last, self._files[suite, test])
+            store.rewrite(last, file)
         measured = bool(own) or (suite, test) in self._counts_already
         if skipped and not measured:
             _set_aside(self._earlier.pop((suite, test), []))

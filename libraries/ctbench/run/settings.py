@@ -82,9 +82,10 @@ class RunSettings:
 
     def promising(self, topology: Topology, profile: Profile, own: OwnEntry) -> "RunSettings":
         """Return these settings for a row that has its own promise."""
+        floors = self.floors.promised_by_row(topology, profile, own)
         if "ratio" in own:
             _check_compared("the row", Topology.parse(own["ratio"]["to"]), "ratio")
-        return replace(self, floors=self.floors.promised_by_row(topology, profile, own))
+        return replace(self, floors=floors)
 
     def promised(self, topology: Topology, profile: Profile, promise: Promise, own: OwnEntry | None) -> str:
         """Return what a row promises, for its documentation, before anything is measured. Raises `ConfigError` as

@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from packets import udp
-from veth import Wire
+from veth import PATIENCE_S, MemifEnd, Wire
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
@@ -62,6 +63,39 @@ def test_a_bridge_passes_frames_as_they_are_and_leaves_the_addresses_to_the_two_
     assert wire.client.receive() == [answer]
     assert bridge.connections() == 0
     assert (ports.macs, ports.next_hops) == ((), ())
+    wire.close()
+
+
+@pytest.mark.parametrize("ports", ["bond", "vlan", "bond-vlan"])
+@pytest.mark.parametrize("kind", ["router", "bridge"])
+def test_frames_pass_the_devices_that_a_topology_puts_on_its_links(
+    request: pytest.FixtureRequest, kind: str, ports: PortSetup
+) -> None:
+    dut: LinuxRouterDut | LinuxBridgeDut = request.getfixturevalue(kind)
+    topology = routing if kind == "router" else bridging
+    try:
+        made = dut.apply(topology(ports=ports))
+    except MissingResource as error:  # of the kernel
+        pytest.skip(str(error))
+    wire = Wire(made, CLIENT, SERVER)
+    tag = b"\x81\0\0\x64" if ports.endswith("vlan") else b""
+
+    def arrived(end: MemifEnd, payload: bytes) -> list[bytes]:
+        frames: list[bytes] = []
+        until = monotonic() + PATIENCE_S
+        while not any(payload in frame for frame in frames):
+            assert monotonic() < until, f"{payload!r} has not arrived, only {frames}"
+            frames += end.receive()
+        return frames
+
+    for source, target, sender, receiver in (
+        (CLIENT, SERVER, wire.client, wire.server), (SERVER, CLIENT, wire.server, wire.client),
+    ):  # fmt: skip
+        stray, sent = (udp(source, target, payload) for payload in (b"stray", b"to be passed on"))
+        if tag:
+            sender.send(stray)
+        sender.send(sent[:12] + tag + sent[12:])
+        assert not any(b"stray" in frame for frame in arrived(receiver, b"to be passed on"))
     wire.close()
 
 

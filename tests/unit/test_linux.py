@@ -1,6 +1,7 @@
 """What of the kernel's counters is a problem and what is fine, and what rulesets of iptables and nftables say."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +9,23 @@ from unittest.mock import Mock
 
 import pytest
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import PortCounters, queue_size
 from ctbench.dut.linux import netfilter
 from ctbench.dut.linux.health import LinkReading, new_drops, parse_softnet, placement_problem, received_since
-from ctbench.dut.linux.links import RING, CardLinks, below, busy_cpus, parse_counters, stack, unstack
+from ctbench.dut.linux.links import (
+    BONDS,
+    RING,
+    CardLinks,
+    below,
+    bring_up,
+    busy_cpus,
+    parse_counters,
+    stack,
+    unstack,
+)
 from ctbench.dut.rulesets import Ruleset, catalogue
-from ctbench.dut.topology import Topology
+from ctbench.dut.topology import PortSetup, Topology
 from ctbench.dut.veth import IpRoute
 from ctbench.hosts.base import Completed
 
@@ -147,6 +158,28 @@ def test_vlan_devices_have_names_of_ours_and_those_of_a_host_stay() -> None:
         stack(ip, "vlan", ("ens0", "ens1"), 1500)
     unstack(ip)
     assert said[-1][-1].split("\n")[:2] == ["link del ctvlan1", "link del ctbond0"]
+
+
+@pytest.mark.parametrize(("ports", "first"), [("vlan", ("ens0", "ens1")), ("bond-vlan", BONDS)])
+def test_a_vlan_device_comes_up_after_the_device_below_it(ports: PortSetup, first: tuple[str, ...]) -> None:
+    """As Linux 6.1 was seen to answer, which says `Network is down` otherwise."""
+    below_of: dict[str, str] = {}
+    up: list[str] = []
+
+    def run(argv: Sequence[str], stdin: str = "", **_: object) -> Completed:
+        if argv[1:4] == ["link", "add", "link"]:
+            below_of[argv[6]] = argv[4]
+        for name in re.findall(r"^link set (\S+) .*\bup$", stdin, re.MULTILINE):
+            if below_of.get(name, name) not in (name, *up):
+                raise TestbedError("RTNETLINK answers: Network is down")
+            up.append(name)
+        return Completed(0, json.dumps([{"ifname": name, "operstate": "UP"} for name in ("ens0", "ens1", *up)]), "")
+
+    ip = IpRoute(Mock(run=run))
+    links = CardLinks(ip, ("ens0", "ens1"))
+    tops = stack(ip, ports, links.interfaces, 1500)
+    bring_up(ip, links, tops)
+    assert set(first) < set(up) and up[-2:] == list(tops) == ["ctvlan0", "ctvlan1"]
 
 
 def test_what_one_card_does_not_take_back_leaves_all_else_restored() -> None:

@@ -10,7 +10,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.base.network import MOST_PORT_PAIRS, VLAN_ID
 from ctbench.dut.base import Ports, Problem, differing
 from ctbench.dut.linux.dut import LinuxDut
-from ctbench.dut.linux.links import below, stack, wait_until_up
+from ctbench.dut.linux.links import below, bring_up, stack
 from ctbench.dut.linux.netfilter import (
     NETFILTER,
     TABLE_SETTINGS,
@@ -96,8 +96,7 @@ class LinuxRouterDut(LinuxDut):
             f"address add {address} dev {device}{quietly}"
             for (address, _, _), device in zip(sides, devices, strict=True)
         )
-        self._links.up()
-        wait_until_up(self._ip, self._links.interfaces, devices)
+        bring_up(self._ip, self._links, devices)
         for (_, neighbour, network), device, mac in zip(sides, devices, self._macs, strict=True):
             self._ip.batch([
                 f"neighbour replace {neighbour} lladdr {mac} dev {device} nud permanent",
@@ -200,8 +199,7 @@ class LinuxBridgeDut(LinuxDut):
         for device in devices if filtering else ():
             self._host.run(["bridge", "vlan", "add", "dev", device, "vid", str(VLAN_ID)])
         self._ip.batch([f"link set {BRIDGE} mtu {topology.mtu} up"])
-        self._links.up()
-        wait_until_up(self._ip, self._links.interfaces, devices)
+        bring_up(self._ip, self._links, devices)
         return self._ports(topology, placement)
 
     def _unconfigure(self) -> None:

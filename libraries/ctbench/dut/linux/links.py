@@ -226,7 +226,7 @@ def stack(ip: IpRoute, ports: PortSetup, interfaces: tuple[str, ...], mtu: int) 
                     f"{ip.host.name}: {top} has a device of its own for VLAN {VLAN_ID}: remove it (ip -d link show)."
                 ) from None
         tops = VLANS[: len(tops)]
-        ip.batch(f"link set {top} mtu {mtu} up" for top in tops)
+        ip.batch(f"link set {top} mtu {mtu}" for top in tops)
     return tops
 
 
@@ -238,9 +238,13 @@ def below(ports: PortSetup, interfaces: tuple[str, ...]) -> tuple[str, ...]:
     return BONDS if ports.startswith("bond") else interfaces
 
 
-def wait_until_up(ip: IpRoute, interfaces: tuple[str, ...], tops: tuple[str, ...]) -> None:
-    """Wait until each topmost device is up whose interface is. Raise `TestbedError` when one stays down. Do not wait
-    for a card without a carrier: its other end may be switched on later."""
+def bring_up(ip: IpRoute, links: Links, tops: tuple[str, ...]) -> None:
+    """Bring the interfaces up, then the topmost devices: a VLAN device comes up only above a device that is up. Wait
+    until each topmost device is up whose interface is. Raise `TestbedError` when one stays down. Do not wait for a card
+    without a carrier: its other end may be switched on later."""
+    interfaces = links.interfaces
+    links.up()
+    ip.batch(f"link set {top} up" for top in tops if top not in interfaces)
 
     def down() -> list[str]:
         states = {link["ifname"]: link["operstate"] for link in ip.show("link", "show")}

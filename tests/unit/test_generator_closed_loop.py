@@ -95,6 +95,23 @@ def test_what_is_lost_is_written_off_and_the_loop_goes_on() -> None:
     assert trial.active_max <= FEW
 
 
+def test_a_syn_of_a_connection_that_was_written_off_does_not_open_the_next_one() -> None:
+    """A DUT that stood still passes on what its rings hold, old SYNs first, when the generator has begun others."""
+    syns: list[bytes] = []
+
+    def late(frame: bytes, side: str) -> list[bytes]:
+        if side != "client" or parse(frame).flags != SYN:
+            return [frame]
+        syns.append(frame)
+        return [] if len(syns) == 1 else [syns[0], frame] if len(syns) == 2 else [frame]
+
+    with patch.object(plan, "LOOP_TIMEOUT_S", 0.3):
+        trial = run_until(lambda run: bool(run.counts.all_completed > 3), late, SHORT, 1)
+    assert len({parse(each).source_port for each in syns[:2]}) == 2
+    assert trial.unexpected["misdirected"] == 1
+    assert sum(trial.failed.values()) <= 1, "the second connection did not wait for its timeout as well"
+
+
 def test_a_dut_that_stands_still_is_given_no_more_than_the_loop_holds() -> None:
     trial = run(lambda _frame, _side: [], SHORT)
     assert trial.total_tx_packets["client"] == FEW

@@ -115,7 +115,8 @@ def test_the_udp_share_is_what_the_profile_says(share: float) -> None:
 def test_requests_at_once_go_out_before_the_first_reply_and_the_others_one_by_one(
     messages: int, sides: list[str]
 ) -> None:
-    _, tap = tapped(udp_percent=100, messages=messages, at_once=2)
+    trial, tap = tapped(udp_percent=100, messages=messages, at_once=2)
+    assert trial.latency_us == {}, "a connection has one time, and two requests are on their way"
     found = [[side for side, _ in packets] for packets in tap.conversations().values()]
     # A wire in Python takes frames of one side after those of the other.
     assert all(sorted(each) == sorted(sides) and each[:2] == [C, C] for each in found)

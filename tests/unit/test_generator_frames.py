@@ -210,6 +210,22 @@ def test_damaged_frames_of_connections_do_no_harm(changes: dict[str, object], ve
     assert sum(engine.failed_of(counts).values()) <= counts.all_failed
 
 
+def test_the_end_of_a_warm_trial_looks_at_every_connection() -> None:
+    """A tick looks at some of them only: those that failed in the last half second would count as held."""
+    profile = ConnectionProfile(name="any", client_ips=100, server_ips=10)
+    of, _client, _server, _kept = prepared(profile, Rate(1000), 0)
+    kernel, many = library.kernel(), 100
+    records = (lay.Connection * many)(*(lay.Connection(next=slot + 1) for slot in range(many)))
+    of.parameters.records = ctypes.addressof(records)
+    for _ in range(many):
+        kernel.begin(ctypes.byref(of), ctypes.c_int64(0), ctypes.c_bool(True), ctypes.c_int64(1))
+    late = ctypes.c_int64((of.parameters.timeout_ticks + 2) << of.parameters.tick_shift)
+    kernel.sweep(ctypes.byref(of), late)
+    assert sum(of.counts.failed) == 64
+    kernel.sweep_all(ctypes.byref(of), late)
+    assert sum(of.counts.failed) == many and of.state.active == 0
+
+
 @pytest.mark.parametrize("offset", [FRAMES * STRIDE, 0x80000000, 0xFFFFFFFF])
 def test_a_buffer_that_is_said_to_be_elsewhere_is_not_touched(offset: int) -> None:
     profile = ConnectionProfile(name="any", client_ips=100, server_ips=10)

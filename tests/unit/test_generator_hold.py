@@ -1,7 +1,7 @@
 """Connections that are held: what goes over the wire, what counts as open, and when no more are begun."""
 
 import pytest
-from packets import ACK, PSH, RST, SYN, Endpoint, Packet, rewrite
+from packets import ACK, PSH, RST, SYN, Endpoint, Packet, parse, rewrite
 from wire import Tap, Wire
 
 from ctbench.traffic.loads import Hold
@@ -84,6 +84,28 @@ def test_a_reply_that_is_lost_is_a_connection_that_is_not_held() -> None:
         answered = held.ask()
         assert answered.asked == 100 and 0 < answered.answered < 100
         assert held.held() == answered.answered and held.trial().failed == {"no_reply": answered.lost}
+
+
+def test_an_answer_counts_for_the_question_that_it_answers() -> None:
+    """One that comes late would make up for another that is lost."""
+    held_back: list[bytes] = []
+    asked_first = True
+
+    def late(frame: bytes, side: str) -> list[bytes]:
+        if side == "client" or not parse(frame).payload:
+            return [frame]
+        if asked_first and len(held_back) < 4:
+            held_back.append(frame)
+            return []
+        now_come = [] if asked_first else [held_back.pop() for _ in range(len(held_back))]
+        return [*now_come, frame]
+
+    with Wire(late) as wire, wire.generator.hold(TCP, Hold(10, 5000)) as held:
+        held.open(10)
+        assert held.ask().lost == 4
+        asked_first = False
+        again = held.ask()
+        assert again.asked >= 6 and again.lost == 0 and held.held() == 10
 
 
 def test_where_resets_come_first_and_nothing_later_no_more_are_begun(monkeypatch: pytest.MonkeyPatch) -> None:

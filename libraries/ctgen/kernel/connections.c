@@ -169,6 +169,8 @@ void run_connections(struct run *run)
         discard(run, CLIENT);
         discard(run, SERVER);
     }
+    if (p->population) // most live on, and those that failed in the end count as well
+        sweep_all(run, now);
     leave(run, &t);
     run->counts.intended[CLIENT] += never_sent(run, &t, &pace);
 }

@@ -35,10 +35,11 @@ void begin(struct run *run, int64_t now, bool counted, int64_t messages)
         .ports = swap16(port) | (uint32_t)swap16((uint16_t)(is_udp ? p->udp_port : p->tcp_port)) << 16,
         .sequence = scattered,
     };
+    c->ends[SERVER] = (struct end){0}; // nothing is its peer before the first packet comes
     c->left[CLIENT] = c->left[SERVER] = (uint16_t)messages;
     c->states[CLIENT] = is_udp ? AWAITS_REPLY : SYN_SENT;
     c->states[SERVER] = LISTENING;
-    bool timed = p->times_messages && (scattered >> 16) % TIMED_EVERY == 0;
+    bool timed = p->times_messages && p->at_once == 1 && (scattered >> 16) % TIMED_EVERY == 0;
     c->flags = (is_udp ? OVER_UDP : 0) | (counted ? COUNTED : 0) | (timed ? TIMED : 0);
     c->queue = (uint8_t)queue;
     c->started = units_of(now);
@@ -51,12 +52,12 @@ void begin(struct run *run, int64_t now, bool counted, int64_t messages)
         send_tcp(run, ring, c, CLIENT, tag_for(run, slot), SYN, false);
 }
 
-// Look at some records, and fail the connections without progress for too long.
-void sweep(struct run *run, int64_t now)
+// Look at the next records, and fail the connections without progress for too long.
+static void look_at(struct run *run, int64_t records, int64_t now)
 {
     struct state *s = &run->state;
     uint32_t tick = ticks_of(run, now);
-    for (int64_t left = least(most(64, s->highest >> 9), s->highest); left > 0; left--) {
+    for (int64_t left = records; left > 0; left--) {
         int64_t slot = next_of(&s->sweep, s->highest);
         struct connection *c = connection_at(run, slot);
         uint8_t state = c->states[CLIENT];
@@ -74,6 +75,18 @@ void sweep(struct run *run, int64_t now)
         else
             fail(run, c, slot, NO_LAST_ACK);
     }
+}
+
+// Look at some records: at all of them within 512 ticks.
+void sweep(struct run *run, int64_t now)
+{
+    int64_t highest = run->state.highest;
+    look_at(run, least(most(64, (highest >> 9) + 1), highest), now);
+}
+
+void sweep_all(struct run *run, int64_t now)
+{
+    look_at(run, run->state.highest, now);
 }
 
 // A frame that names a connection, and where the answer to it goes.
@@ -102,11 +115,12 @@ INLINE void server_closes(struct run *run, const struct arrival *a)
     server_sends(run, a, FIN | ACK, false);
 }
 
-// Hold a connection open. `opens`: it has just opened; otherwise its request was answered.
+// Hold a connection open. `opens`: it has just opened; otherwise its request was answered, which counts in the phase
+// that sent it.
 INLINE void hold(struct run *run, struct connection *c, bool opens)
 {
     c->states[CLIENT] = HELD;
-    if (!opens)
+    if (!opens && (int32_t)(c->started - (uint32_t)run->state.asked_from) >= 0)
         run->counts.all_completed++;
 }
 
@@ -278,7 +292,9 @@ INLINE bool at_server(struct run *run, const struct arrival *a)
     const struct route *route = &a->received->route;
     bool is_udp = a->received->kind == IS_UDP;
     uint8_t state = c->states[SERVER], flags = is_udp ? 0 : frame->tcp.flags;
-    if (state == LISTENING && (is_udp || flags == SYN)) {
+    // The SYN of an earlier connection with this record, which failed, may still come.
+    bool opens = flags == SYN && swap32(frame->tcp.sequence) + 1 == c->ends[CLIENT].sequence;
+    if (state == LISTENING && (is_udp || opens)) {
         end->address = route->destination;
         end->peer = route->source;
         end->ports = swap_ports(route->ports);

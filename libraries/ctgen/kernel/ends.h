@@ -9,6 +9,7 @@
 
 void begin(struct run *run, int64_t now, bool counted, int64_t messages);
 void sweep(struct run *run, int64_t now);
+void sweep_all(struct run *run, int64_t now);
 void send_due_replies(struct run *run, int64_t now);
 double send_due_syns(struct run *run, double due, int64_t now);
 void poll_server(struct run *run, int64_t away);

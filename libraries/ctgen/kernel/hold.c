@@ -72,6 +72,8 @@ void run_phase(struct run *run, struct phase *phase)
     int64_t last = phase->asks ? s->highest : least(queue.cursor + phase->wanted, run->parameters.record_count);
     int64_t before = answers_of(run, phase), seen = 0, quiet_from = 0;
     int64_t start = cycles(), sent_at = start, due = start;
+    if (phase->asks)
+        s->asked_from = units_of(start);
     phase->gave_up = phase->tried = phase->first = phase->last = 0;
     while (!is_stopped(run)) {
         int64_t now = cycles();

@@ -311,6 +311,8 @@ struct state {
     int64_t next_queue;
     int64_t udp_debt;
     int64_t short_debt;
+    // Of held connections: when the phase of questions began, in units.
+    int64_t asked_from;
     // Half-open connections begun since the start, and the next one's client.
     int64_t half_begun;
     int64_t half_tuple;

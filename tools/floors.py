@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compare the floors, or write them."""
     parser = argparse.ArgumentParser(prog="python -m tools.floors", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the floors that follow")
-    parser.add_argument("--machine", choices="ABC", help="whose runs --from names; docs/evidence/README.md has them")
+    parser.add_argument("--machine", choices=[*"ABC"], help="whose runs --from names; docs/evidence/README.md has them")
     parser.add_argument("--from", nargs="+", type=Path, default=[], dest="runs", help="output folders of its runs")
     parser.add_argument("--left-out", action="store_true", help="leave out each machine in turn")
     given = parser.parse_args(arguments)

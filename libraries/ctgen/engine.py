@@ -353,6 +353,7 @@ def _of_packets(run: Run, profile: PacketProfile) -> dict[str, Any]:
     timeline = _timeline(run)
     return {
         "unit": "packets",
+        "fragments": profile.fragments,
         "failed": failed_of(counts),
         "unexpected": _named(counts, {"foreign": "foreign", "unknown_packet": "unknown", "doubled": "doubled"}),
         "timeline_active": timeline["timeline_active"],

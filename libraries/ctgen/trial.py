@@ -176,6 +176,8 @@ class Trial(FrozenCounts):
     #: The same over the whole trial, ramps included, to compare with the DUT's own counters.
     total_tx_packets: dict[str, Count]
     total_rx_packets: dict[str, Count]
+    #: Frames of each packet.
+    fragments: Annotated[int, Field(ge=1, le=MOST)] = 1
     #: Packets that met a full ring of the DUT (what a NIC calls imissed), in the sustain phase and in all.
     dut_missed: Whole = 0
     total_dut_missed: Whole = 0
@@ -286,8 +288,9 @@ class Trial(FrozenCounts):
         without failed ones."""
         if self.under_way:
             return self.service_rate
-        in_time = self.pps if self.unit == "packets" else self.service_rate if self.timeline_completed else self.rate
-        return min(self.rate, in_time)
+        if self.unit == "packets":
+            return min(self.rate, self.pps / self.fragments)
+        return min(self.rate, self.service_rate) if self.timeline_completed else self.rate
 
     @property
     def service_rate(self) -> float:

@@ -19,6 +19,8 @@ UNPACKED = Path(__file__).parents[2] / ".venv" / "emulated-kernel"
 REMEDY = "./run setup brings it"
 #: Of modules: as they are, and compressed as in Debian's newer kernels.
 _ENDINGS = (".ko", ".ko.xz")
+#: Seconds that a package may take.
+_UNPACK_S = 600
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 
 
@@ -65,9 +67,11 @@ def unpack_package(package: Path, folder: Path) -> Path:
     is not a package, or dpkg-deb is not installed."""
     argv = ["dpkg-deb", "--extract", str(package), str(folder)]
     try:
-        said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+        said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_UNPACK_S)
     except FileNotFoundError:
         raise Missing("a package is unpacked with dpkg-deb, which is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise Missing(f"{package} does not unpack within {_UNPACK_S} s") from None
     if said.returncode:
         raise Missing(f"{package} does not unpack ({one_line(said.stderr.strip())[-200:]})")
     return folder

@@ -163,6 +163,13 @@ def test_a_floor_has_the_limits_of_its_entry_and_of_its_file_in_the_order_of_the
     assert floor.conditions({"loss_ratio": 0.5}) == conditions
 
 
+@pytest.mark.parametrize(("vlan", "load"), [(None, 1e9 / 480), (100, 1e9 / 512)])
+def test_a_throughput_is_offered_in_frames_as_they_are_counted(vlan: int | None, load: float) -> None:
+    profile = PACKETS.model_copy(update={"frame_bytes": 64, "vlan": vlan})
+    found = Floors.model_validate(HEAD | {KEY: {profile.name: {"pps": ">= 1", "bps": ">= 1G"}}})
+    assert found.find(TOPOLOGY, profile).load(0.0) == pytest.approx(load)
+
+
 def test_floors_say_where_they_are_from_and_a_missing_one_what_was_perhaps_meant() -> None:
     reference = {"cps": "1.0M", "pps": "7.1M", "source": "table 2"}
     floor = floors(short={"cps": ">= 1k", "reference": reference}).find(TOPOLOGY, SHORT)

@@ -325,6 +325,12 @@ DAMAGED: dict[str, tuple[Callable[[Path], Path], str]] = {
 }
 
 
+def test_a_package_that_takes_too_long_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icount.kernel._UNPACK_S", 1e-6)
+    with pytest.raises(Missing, match=r"linux.*\.deb does not unpack within"):
+        check_kernel(package(tmp_path, GOOD))
+
+
 @pytest.mark.parametrize("how", DAMAGED)
 def test_a_kernel_that_is_missing_or_damaged_is_said(how: str, tmp_path: Path) -> None:
     make, said = DAMAGED[how]

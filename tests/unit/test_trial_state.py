@@ -67,6 +67,8 @@ def seen(
         ([4_800, 4_700], {}, 9_500),
         ([5_200, 5_300], {}, 10_000),  # no more than what began in it
         ([5_200, 5_300], {"under_way": 512}, 10_500),  # but in a closed loop
+        # Datagrams, of whose fragments three times as many packets came.
+        ([], {"unit": "packets", "fragments": 3, "rx_packets": {"client": 0, "server": 28_500}}, 9_500),
     ],
 )
 def test_the_rate_is_what_ended_in_the_sustain_phase(completed: list[int], changes: dict[str, int], rate: int) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.network import FCS_BYTES
+from ctbench.base.network import FCS_BYTES, VLAN_TAG_BYTES
 from ctbench.base.quantities import Real
 from ctbench.base.text import one_line
 from ctbench.base.units import parse_number, quoted
@@ -382,10 +382,12 @@ class Floor:
 
 
 def bits_per_packet(profile: PacketProfile) -> float:
-    """Return the bits of the frames of a packet without FCS: the mean over the sizes of the mix."""
+    """Return the bits of the frames of a packet without FCS, with their VLAN tags: the mean over the sizes of the
+    mix."""
     sizes = IMIX if profile.frame_bytes == "imix" else ((profile.frame_bytes, 1),)
     mean = sum(size * share for size, share in sizes) / sum(share for _, share in sizes)
-    return profile.fragments * (mean - FCS_BYTES) * 8
+    tag = VLAN_TAG_BYTES if profile.vlan else 0
+    return profile.fragments * (mean - FCS_BYTES + tag) * 8
 
 
 def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) -> Floor:

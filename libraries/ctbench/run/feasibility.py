@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
-from ctbench.base.network import FCS_BYTES, GAP_BYTES, LEAST_FRAME, VLAN_TAG_BYTES
+from ctbench.base.network import FCS_BYTES, GAP_BYTES, LEAST_FRAME
 from ctbench.base.units import format_count, format_duration, format_rate
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.registry import KINDS, DutConfig, ruleset_of, tracks
@@ -99,7 +99,7 @@ def wire_bytes(profile: Profile) -> float:
     """Return the bytes on the wire, at least, for one connection, or for one packet of the load, in the busier
     direction."""
     if isinstance(profile, PacketProfile):
-        frame = bits_per_packet(profile) / 8 / profile.fragments + FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
+        frame = bits_per_packet(profile) / 8 / profile.fragments + FCS_BYTES
         return profile.fragments * (frame + GAP_BYTES) / profile.ways
     n, udp = profile.mean_messages, profile.udp_percent / 100
     acknowledgements = n if profile.ack_before_reply else 0

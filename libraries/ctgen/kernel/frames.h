@@ -18,7 +18,6 @@
 #include "ring.h"
 
 #define IPV6_SHIFT 20
-#define VLAN_TAG_BYTES 4
 
 #define FIN 0x01
 #define SYN 0x02

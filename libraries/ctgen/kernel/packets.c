@@ -211,6 +211,8 @@ INLINE void take_packet(struct run *run, const struct ring *ring, uint32_t place
     uint32_t inner = taken.length > tag_bytes ? taken.length - tag_bytes : 0;
     run->counts.rx_packets[side]++;
     run->counts.rx_bytes[side] += taken.length;
+    if (ring->is_socket && vlan != NO_VLAN)
+        run->counts.rx_bytes[side] += VLAN_TAG_BYTES; // which the kernel has removed
     struct received received = p->fragments > 1
         ? classify_fragment(taken.frame, taken.length, (uint32_t)p->fragments)
         : classify(taken.frame + tag_bytes, inner, ipv6, port->templates);

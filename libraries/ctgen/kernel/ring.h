@@ -25,6 +25,7 @@ _Static_assert(sizeof(struct ring) == 128 && sizeof(struct descriptor) == 16, "a
 #define PACKETS_AT_MOST 32
 
 #define NO_VLAN (-1)
+#define VLAN_TAG_BYTES 4
 
 // A frame that waits on a ring.
 struct taken {
@@ -106,7 +107,7 @@ INLINE int vlan_at(const struct ring *ring, uint64_t ahead, const uint8_t *frame
     }
     if (frame[12] != 0x81 || frame[13] != 0)
         return NO_VLAN;
-    *bytes = 4;
+    *bytes = VLAN_TAG_BYTES;
     return (frame[14] << 8 | frame[15]) & 0xFFF;
 }
 

@@ -199,7 +199,7 @@ def test_a_port_answers_arp_for_the_addresses_behind_it_and_for_no_others() -> N
 
     trial = run(handler)
     assert trial.loss_ratio == 0
-    assert trial.unexpected["foreign"] == 2 * len(replies) > 0
+    assert trial.unexpected.keys() == {"foreign"} and replies
     for reply in replies:
         operation, mac, address, asker_mac, asker = struct.unpack_from("!H6s4s6s4s", reply, 20)
         assert (operation, mac, address) == (2, bytes.fromhex("020000000002"), bytes([48, 0, 0, 3]))

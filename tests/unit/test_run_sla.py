@@ -166,7 +166,7 @@ def test_a_run_without_a_result_leaves_latest_where_it_was(checkout: Path, monke
     (checkout / "suites" / "a.robot").write_text(SUITE % "met")
     assert commands.status("sla", ["--console", "none"]) == 0
     before = (checkout / "results" / "latest").resolve()
-    assert commands.status("sla", ["--console", "none", "--dryrun"]) == 0
+    assert commands.status("sla", ["--console", "none", "--dryrun", "--outputdir", str(checkout / "dry")]) == 0
     monkeypatch.setattr(sla, "run_robot", lambda _: 253)
     assert commands.status("sla", ["--console", "none"]) == 130
     assert (checkout / "results" / "latest").resolve() == before

@@ -292,9 +292,12 @@ INLINE bool at_server(struct run *run, const struct arrival *a)
     const struct route *route = &a->received->route;
     bool is_udp = a->received->kind == IS_UDP;
     uint8_t state = c->states[SERVER], flags = is_udp ? 0 : frame->tcp.flags;
-    // The SYN of an earlier connection with this record, which failed, may still come.
-    bool opens = flags == SYN && swap32(frame->tcp.sequence) + 1 == c->ends[CLIENT].sequence;
-    if (state == LISTENING && (is_udp || opens)) {
+    bool opens = state == LISTENING && (is_udp || flags == SYN);
+    // The SYN of an earlier connection with this record, which failed, may have come first; this one has the sequence
+    // number of the client. (Of a DUT that changes those, the first one opens.)
+    if (state == SYN_RECEIVED && flags == SYN && swap32(frame->tcp.sequence) + 1 == c->ends[CLIENT].sequence)
+        opens = !is_from_peer(a->received, end);
+    if (opens) {
         end->address = route->destination;
         end->peer = route->source;
         end->ports = swap_ports(route->ports);

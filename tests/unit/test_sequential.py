@@ -17,7 +17,7 @@ from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
 
-from .simulated import SHORT, RunnerOf, seen
+from .simulated import LIMITS, SHORT, RunnerOf, made_up_trial, seen
 
 LOAD = 10_000.0
 
@@ -160,6 +160,22 @@ def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_far_below_eit
     assert (result.verdicts["cps"].kept, result.limited_by) == (kept, "floor" if outcomes == "b" else "generator")
     assert {each.load for each in result.trials} <= {5_400.0}
     assert result.verdicts["cps"].code is code
+
+
+@pytest.mark.parametrize(
+    ("parts", "under_way", "found"),
+    [
+        ([100, 110, 90], 512, 0.1),
+        ([100, 130, 70], 512, 0.2),  # not all of it is the machine's
+        ([100, 100], 512, 0.05),
+        ([100, 110, 90], 0, 0.05),  # in an open loop the load decides
+    ],
+)
+def test_the_scatter_of_a_machine_is_that_within_its_closed_loops(
+    parts: list[int], under_way: int, found: float
+) -> None:
+    trial = made_up_trial().model_copy(update={"under_way": under_way, "timeline_completed": parts})
+    assert sequential.scatter([Observation(trial, LIMITS)]) == pytest.approx(found)
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,13 @@ def close(ratio: float, **changes: Any) -> Record:
     return row(ratio, met=False, undecided=True, verdict_code=Code.TOO_CLOSE, **changes)
 
 
+def close_and_unknown() -> Record:
+    """A row that is too close to call, and of which another promise is not known either."""
+    seen = close(0.98)
+    (share,) = seen.thresholds
+    return seen.model_copy(update={"thresholds": [share, replace(share, metric="saturation_cps", to="")]})
+
+
 @pytest.mark.parametrize(
     ("rows", "count"),
     [
@@ -175,6 +182,7 @@ def close(ratio: float, **changes: Any) -> Record:
         ([close(0.968)], 0),  # may have lost 4.6 %
         ([close(0.98), row(0.85, met=False)], 0),  # in the mean of all rows too much is lost
         ([row(0.98, met=False, undecided=True, verdict_code=Code.FAULT)], 0),
+        ([close_and_unknown()], 0),
         ([unmeasured()], 0),
     ],
 )

@@ -243,6 +243,16 @@ SILENT = gate(RunnerOf(lambda load, duration: seen(load=load, duration=duration,
 SLOW_CPUS = "emulated CPUs"
 
 
+#: What loses at more than it serves: its losses are excused where its rate is. And a floor with a ratio besides.
+OVERLOADED = serving(gated(40_000), 41_000)
+WITH_A_RATIO = replace(BOUND, thresholds={**BOUND.thresholds, "ratio": COMPARED.thresholds["ratio"]})
+
+
+def holding_less(outcome: Outcome, metric: str) -> Outcome:
+    """With trials that were lost in turn with a base that held."""
+    return replace(outcome, verdicts={**outcome.verdicts, metric: Verdict(False, Code.HOLDS_LESS, "0 of 4 held")})
+
+
 def by_pairs(code: Code) -> Outcome:
     return compared(0.5, 0.49, 0.51, Verdict(False, code, "16 rounds"))
 
@@ -252,8 +262,14 @@ DOUBTS: dict[str, tuple[object, Floor, dict[str, Any], str, Code]] = {
     # A floor of another machine: a condition and a ratio are bound to none.
     "another machine's floor": (found(40_100), BOUND, {"machine": EPYC}, NOT_MEASURED, Code.ANOTHER_MACHINE),
     "trials at it": (sprt(False, "3 of 3 failed"), BOUND, {"machine": EPYC}, NOT_MEASURED, Code.ANOTHER_MACHINE),
-    "losses at more than it serves": (
-        serving(gated(40_000), 41_000), BOUND, {"machine": EPYC}, NOT_MEASURED, Code.ANOTHER_MACHINE),
+    "losses at more than it serves": (OVERLOADED, BOUND, {"machine": EPYC}, NOT_MEASURED, Code.ANOTHER_MACHINE),
+    "losses at more than it serves, and a ratio": (
+        replace(
+            OVERLOADED, figures={**OVERLOADED.figures, "ratio": HALF.figures["ratio"]},
+            verdicts={**OVERLOADED.verdicts, **HALF.verdicts}),
+        WITH_A_RATIO, {"machine": EPYC}, MISSED, Code.INTERVAL),
+    "losses at more than it serves, and at what its base holds": (
+        holding_less(OVERLOADED, "loss_ratio"), BOUND, {"machine": EPYC}, MISSED, Code.HOLDS_LESS),
     "losses at what it serves": (serving(leaking(), 381_000), BOUND, {"machine": EPYC}, MISSED, Code.FIGURE),
     "many losses at what it serves": (serving(leaking(0.3), 381_000), BOUND, {"machine": EPYC}, MISSED, Code.FIGURE),
     "losses where nothing tells what it serves": (gated(40_000), BOUND, {"machine": EPYC}, MISSED, Code.FIGURE),
@@ -298,8 +314,9 @@ DOUBTS: dict[str, tuple[object, Floor, dict[str, Any], str, Code]] = {
     "a smoke test on a new kind": (found(40_000), SMOKE, {"machine": ON_ZEN_3}, NOT_MEASURED, Code.NEW_KIND),
     "a smoke test by trials on a new kind": (
         sprt(False, "3 of 3 failed"), SMOKE, {"machine": ON_ZEN_3}, NOT_MEASURED, Code.NEW_KIND),
-    "a smoke test by losses on a new kind": (
-        serving(gated(40_000), 41_000), SMOKE, {"machine": ON_ZEN_3}, NOT_MEASURED, Code.NEW_KIND),
+    "a smoke test by losses on a new kind": (OVERLOADED, SMOKE, {"machine": ON_ZEN_3}, NOT_MEASURED, Code.NEW_KIND),
+    "a smoke test that holds less than its base on a new kind": (
+        holding_less(outcome_of(found(40_000)), "cps"), SMOKE, {"machine": ON_ZEN_3}, MISSED, Code.HOLDS_LESS),
     "a smoke test that loses on a new kind": (
         serving(leaking(0.3), 381_000), SMOKE, {"machine": ON_ZEN_3}, MISSED, Code.FIGURE),
     "a smoke test on a known kind": (found(40_000), SMOKE, {"machine": ON_ZEN_5}, MISSED, Code.FIGURE),

@@ -163,6 +163,11 @@ CASES: dict[str, tuple[Verdict, str, Code]] = {
         Code.NOTHING,
     ),
     "a condition by its figure": (promise(0.1, {"cps": MET}, of="loss_ratio", limit=0.01), "missed", Code.FIGURE),
+    "a condition by its own evidence, near the ceiling": (
+        promise(0.1, {"loss_ratio": Verdict(False, Code.HOLDS_LESS)}, [Code.NEAR_CEILING], of="loss_ratio", limit=0.01),
+        "missed",
+        Code.HOLDS_LESS,
+    ),
     "a condition where trials decided nothing": (
         promise(0.1, {"cps": OPEN}, of="loss_ratio", limit=0.01),
         "not measured",

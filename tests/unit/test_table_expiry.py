@@ -197,6 +197,12 @@ def test_a_dut_that_sweeps_seldom_or_slowly_or_forgets_too_early_or_late_is_miss
     assert "at 1.0 k/s a sweep found" in found.verdicts["table_most"].reason
 
 
+def test_a_rate_that_is_not_held_keeps_no_promise_and_is_the_last_one() -> None:
+    found = settled(Settling(loss=0.3))
+    assert kept(found) == dict.fromkeys(LIMITS, False)
+    assert [each.load for each in found.trials] == [1000]
+
+
 def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
     usual = table_bench(Settling(), limits=LIMITS, **OFFERED)
     small = replace(usual, most_held=40_000.0)

@@ -22,6 +22,7 @@ from ctbench.measure.procedures import table_expiry
 from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, TABLE_STEADY
 from ctbench.measure.procedures.timeout_policy import TIMEOUT_POLICY
 from ctbench.measure.trial import TrialRunner
+from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Load, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -232,6 +233,10 @@ class Reaper(TableDouble):
     sweep_s: float = 0.01
     loss: float = 0.0
     alone: float = 0.0
+    #: Of the trial in which entries expire: its connect time, and what its generator says of itself.
+    p99_us: float = 200.0
+    late_ms: float = 0.0
+    limited: str = ""
     stays: bool = False
     #: How long a load lasts then, seconds; and whether its main thread answers.
     lasts_s: float = 0.0
@@ -250,7 +255,10 @@ class Reaper(TableDouble):
             time.sleep(self.lasts_s)
         if not self.stays:
             self.entries = 0
-        return made_up_trial(load.per_s, duration_s, loss=self.loss if expiring else self.alone)
+        if not expiring:
+            return made_up_trial(load.per_s, duration_s, loss=self.alone)
+        made = made_up_trial(load.per_s, duration_s, loss=self.loss, p99_us=self.p99_us, generator_limited=self.limited)
+        return made.model_copy(update={"late_max_ms": self.late_ms})
 
     @property
     def control_plane(self) -> Any:
@@ -289,6 +297,25 @@ def test_a_main_thread_that_does_not_answer_while_entries_expire_is_missed() -> 
         }
         # As many as are promised, of the load's protocol, on addresses of their own.
         assert (dut.opened, [each.udp_percent for each in dut.left]) == ([30_000], [100])
+
+
+@pytest.mark.parametrize(
+    ("dut", "promises", "code"),
+    [
+        (Reaper(), (True, True), Code.FIGURE),
+        (Reaper(p99_us=2e6), (True, False), Code.FIGURE),
+        (Reaper(p99_us=2e6, late_ms=2000), (True, None), Code.GENERATOR),
+        (Reaper(late_ms=2000), (True, True), Code.FIGURE),
+        (Reaper(loss=0.5, p99_us=2e6, limited="it was 2 s late"), (None, None), Code.INVALID),
+    ],
+)
+def test_connections_that_wait_while_entries_expire_are_missed_unless_for_the_generator(
+    dut: Reaper, promises: tuple[bool | None, bool | None], code: Code
+) -> None:
+    found = reaped(dut, connect_time_while_reaping=1.0)
+    waited = found.verdicts["connect_time_while_reaping"]
+    assert (found.verdicts["loss_while_reaping"].kept, waited.kept, waited.code) == (*promises, code)
+    assert (found.figures == {}) is (code is Code.INVALID)
 
 
 class Opening(Reaper):

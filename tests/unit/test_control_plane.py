@@ -2,7 +2,7 @@
 removed from a large table; the figures, what each promise is decided by, and what says nothing."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -71,10 +71,30 @@ class FakePlane(simulated.HealthyDut):
     stuck: bool = False
     looks: int = 0
     durations: list[float] = field(default_factory=list)
+    #: Ports that were added, and those of them that were looked at.
+    ports: list[str] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
 
     @property
     def control_plane(self) -> "FakePlane":
         return self
+
+    def add_port(self, name: str) -> Done:
+        self.done += 1
+        self.ports.append(name)
+        return Done(0.2, 0)
+
+    def delete_port(self, name: str) -> Done:
+        self.done += 1
+        self.ports.remove(name)
+        return Done(0.1, 0)
+
+    def check_port(self, name: str) -> None:
+        self.checked.append(name)
+        assert name in self.ports
+
+    def delete_ports(self, names: Sequence[str]) -> None:
+        self.ports = [name for name in self.ports if name not in names]
 
     def dump_connections(self) -> Done:
         self.done += 1
@@ -265,6 +285,21 @@ def test_a_round_that_may_have_begun_with_fewer_flows_does_not_count() -> None:
         (0.003, 300),
         (0.020, 10_000),
     ]
+
+
+@pytest.mark.parametrize(
+    ("promised", "missed"),
+    [("<= 250ms", []), ("<= 150ms", ["port_add_time"]), ("<= 50ms", ["port_add_time", "port_delete_time"])],
+)
+def test_ports_that_take_long_to_be_added_or_deleted_are_missed_and_none_is_left(
+    promised: str, missed: list[str]
+) -> None:
+    dut = FakePlane(works=30)
+    found, verdict = measured(dut, control_plane.PORT_CHURN, port_add_time=promised, port_delete_time=promised)
+    medians = {each.metric: each.median for each in found.evidence.control}
+    assert medians == {"port_add_time": 0.2, "port_delete_time": 0.1}
+    assert [each.metric for each in verdict.thresholds if not each.met] == missed
+    assert (dut.ports, dut.checked) == ([], ["pod0"])
 
 
 def test_more_revalidators_or_handlers_than_cpus_for_them_are_more_than_this_machine_has() -> None:

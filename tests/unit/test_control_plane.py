@@ -302,6 +302,14 @@ def test_ports_that_take_long_to_be_added_or_deleted_are_missed_and_none_is_left
     assert (dut.ports, dut.checked) == ([], ["pod0"])
 
 
+def test_of_each_period_the_collection_is_the_most_time_that_the_main_thread_took_in_one_go() -> None:
+    first = [(0.0, 0.0), (1.0, 0.0), (1.02, 0.01), (1.04, 0.02), (2.0, 0.02), (2.02, 0.021)]
+    second = [(6.0, 0.021), (6.02, 0.051), (9.0, 0.051)]
+    begun = [(11.0, 0.051), (11.02, 0.951)]
+    assert control_plane.bursts([*first, *second, *begun]) == pytest.approx([0.02, 0.03])
+    assert control_plane.bursts([]) == control_plane.bursts(first) == []
+
+
 def test_more_revalidators_or_handlers_than_cpus_for_them_are_more_than_this_machine_has() -> None:
     two = Placement((0,), (1,), (0,))
     require_cpus(Topology(), two)

@@ -453,6 +453,8 @@ class Removing(TableDouble):
     limit: int = 1_000_000
     takes: float = 0.02
     loss: float = 0.0
+    #: The rounds in which it is lost, numbered from 1 on.
+    loses_in: range = range(1, 100)
     #: What a removal leaves although it has to go, takes although it has to stay, and how often it was told.
     spares: int = 0
     more: int = 0
@@ -481,7 +483,8 @@ class Removing(TableDouble):
         end = time.monotonic() + 1
         while len(self.told) < wanted and time.monotonic() < end:
             time.sleep(0.001)
-        self.trial = simulated.made_up_trial(load.per_s, duration_s, loss=self.loss)
+        loss = self.loss if self.beside in self.loses_in else 0.0
+        self.trial = simulated.made_up_trial(load.per_s, duration_s, loss=loss)
         return self.trial
 
     def begin_trial(self) -> None:
@@ -560,6 +563,14 @@ def test_a_removal_that_takes_too_long_or_loses_packets_of_the_load_is_missed(wh
     assert (verdict.word, verdict.code) == ("missed", Code.FIGURE)
     assert [each.metric for each in verdict.thresholds if not each.met] == ["loss_meanwhile"]
     assert found.figures["loss_meanwhile"].value == pytest.approx(0.05)
+
+
+def test_a_load_that_one_of_three_removals_disturbs_is_missed() -> None:
+    found, verdict = removed(TABLE_REMOVAL, Removing(loss=0.05, loses_in=range(2, 3)), loss_meanwhile="<= 1%")
+    assert [each.state for each in found.trials] == ["good", "good", "bad", "good"]
+    assert found.figures["loss_meanwhile"].value == pytest.approx(0.05)
+    assert [each.metric for each in verdict.thresholds if not each.met] == ["loss_meanwhile"]
+    assert verdict.word == "missed"
 
 
 def test_a_load_that_is_blocked_for_longer_than_is_promised_is_missed() -> None:

@@ -363,17 +363,23 @@ def test_a_counter_that_cannot_be_makes_the_trial_invalid_and_is_named(name: str
     assert (seen.completed, set(seen.total_rx_packets.values())) == (0, {0})
 
 
-def test_frames_that_trex_did_not_take_limit_the_trial_unless_before_the_sustain_phase() -> None:
+def test_frames_that_trex_did_not_take_or_recognise_limit_the_trial() -> None:
     seen = trial(recorded("ring-overrun"))
     assert seen.intended == seen.attempted > seen.completed
     assert "receive ring full" in seen.generator_limited
     seen = trial(recorded("unrecognised"))
     assert seen.unexpected["unrecognised"] > 0.9 * seen.attempted
     assert "did not recognise" in seen.generator_limited
+
+
+@pytest.mark.parametrize("name", ["rx_missed_errors", "rx_mbuf_allocation_errors", "rx_errors"])
+def test_frames_that_a_card_did_not_take_limit_the_trial_unless_before_the_sustain_phase(name: str) -> None:
     recording = recorded("router")
     for reading in (recording["begin"], *recording["samples"], recording["end"]):
-        reading["ports"][1]["rx_missed_errors"] += 67
+        reading["ports"][1][name] += 67
     assert trial(recording).generator_limited == ""
+    recording["end"]["ports"][1][name] += 68
+    assert trial(recording).generator_limited.startswith("68 frames came back")
 
 
 def test_what_trex_threw_away_at_its_full_ring_was_not_attempted() -> None:

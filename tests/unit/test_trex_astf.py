@@ -58,10 +58,12 @@ def test_trex_that_begins_too_few_is_the_limit_with_the_cause() -> None:
     assert "client ports that were still taken: the profile needs more client_ips" in limited
 
 
-@pytest.mark.parametrize("name", list(GENERATOR_FAULTS))
-def test_each_generator_fault_spoils_the_trial(light: Recording, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "port"), [*((name, "0") for name in GENERATOR_FAULTS), ("ierrors", "1"), ("oerrors", "1")]
+)
+def test_each_generator_fault_spoils_the_trial(light: Recording, name: str, port: str) -> None:
     stats = light.drained["stats"]
-    place = next((key for key in ("global", "0") if name in stats[key]), "")
+    place = next((key for key in ("global", port) if name in stats[key]), "")
     trial = with_counter(light, (place, name) if place else ("traffic", "server", name), 1).trial()
     assert GENERATOR_FAULTS[name] in trial.generator_limited
     assert f"({name} 1)" in trial.generator_limited

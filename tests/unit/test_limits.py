@@ -99,7 +99,7 @@ def test_threads_that_poll_need_their_time_and_the_refusal_names_the_limit() -> 
     assert plan_cpus(plan, four, 2, shared=False).pmd == (1, 2)
     for threads, limit in ((3, "cpu.max"), (4, "cpuset.cpus")):
         limited = four if threads == 3 else replace(four, limits=Limits(cpuset="0-3"))
-        with pytest.raises(MissingResource, match=rf"the control group has|its control group has .*{limit}"):
+        with pytest.raises(MissingResource, match=rf"control group has .*{limit}"):
             plan_cpus(plan, limited, threads, shared=False)
 
 

@@ -122,6 +122,18 @@ Library    OperatingSystem
 """
 
 
+@pytest.mark.parametrize(
+    ("suite", "status"),
+    [(SUITE % "missed", ExitStatus.MET), (SUITE % "not measured", ExitStatus.MET), (FAILING, ExitStatus.CONFIGURATION)],
+    ids=["missed", "not measured", "a mistake in a file"],
+)
+def test_status_0_is_asked_for_of_what_tests_found_and_not_of_mistakes(
+    checkout: Path, suite: str, status: ExitStatus
+) -> None:
+    (checkout / "suites" / "a.robot").write_text(suite)
+    assert commands.status("sla", ["--console", "none", "--nostatusrc"]) == status
+
+
 def test_a_test_that_a_mistake_in_a_file_ended_is_status_4_and_that_of_an_older_run_is_forgotten(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

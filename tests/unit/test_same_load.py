@@ -125,6 +125,8 @@ class LossyDut(SimulatedDut):
 
     one_in: int = 0
     above: float = 0.0
+    #: By how much of a load its backlog grows there, per second.
+    behind: float = 0.0
     #: In these of its trials, numbered from 1 on.
     in_trials: range = range(1, 100)
 
@@ -135,7 +137,9 @@ class LossyDut(SimulatedDut):
             return made.model_copy(update={"under_way": load.under_way})
         assert isinstance(load, Rate)
         lossy = self.one_in and load.per_s > self.above * capacity and len(self.loads) in self.in_trials
-        return self.made_up(load.per_s, duration_s, 1 / self.one_in if lossy else 0.0)
+        made = self.made_up(load.per_s, duration_s, 1 / self.one_in if lossy else 0.0)
+        growing = [self.behind * load.per_s * second for second in range(10)] if lossy else []
+        return made.model_copy(update={"timeline_step_s": 1.0, "timeline_active": growing})
 
 
 @dataclass
@@ -172,8 +176,8 @@ def builds(tested: LossyDut | None = None, other: LossyDut | None = None, **more
     return Builds({"tested": tested or LossyDut(SERVES), "other": other or LossyDut(SERVES)}, **more)  # type: ignore[arg-type]
 
 
-def lossy(above: float = 0.6, one_in: int = 500, in_trials: range = range(1, 100)) -> LossyDut:
-    return LossyDut(SERVES, one_in=one_in, above=above, in_trials=in_trials)
+def lossy(above: float = 0.6, one_in: int = 500, in_trials: range = range(1, 100), behind: float = 0.0) -> LossyDut:
+    return LossyDut(SERVES, one_in=one_in, above=above, in_trials=in_trials, behind=behind)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +220,21 @@ def test_a_candidate_has_to_hold_what_its_base_holds(
     assert found.figures["loss_ratio"].value == pytest.approx(0.0 if kept else 0.002, rel=0.02)
     # A miss stands on three starts: both are set up again for each block but the first.
     assert len(pair.set_up) == sum(len([*same]) // 2 - 1 for _, same in itertools.groupby(loads))
+
+
+@pytest.mark.parametrize(
+    ("tested", "missed"),
+    [
+        (lossy(), {"loss_ratio"}),
+        (lossy(one_in=10**9, behind=0.02), {"loss_ratio", "connect_time_p99"}),
+    ],
+)
+def test_of_several_conditions_those_are_missed_that_its_trials_broke_or_all_where_it_fell_behind(
+    tested: LossyDut, missed: set[str]
+) -> None:
+    found = builds(tested).run(floor=floor_of(of_build=0.97, connect_time_p99=0.005, **LIMITS))
+    decided = {name: each.code for name, each in found.verdicts.items() if each.kept is False}
+    assert decided == dict.fromkeys(missed, Code.HOLDS_LESS)
 
 
 ACCEPTED = Accepted(

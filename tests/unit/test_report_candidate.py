@@ -12,6 +12,7 @@ from pages import read_page, rows_of
 
 from ctbench.dut.topology import Topology
 from ctbench.report import candidate, console, figures, headline, method
+from ctbench.report.runs import read_runs
 from ctbench.report.write import write_reports
 from ctbench.results import gate, store
 from ctbench.results.evidence import Evidence, LookRecord, SideRecord, StartRecord
@@ -201,6 +202,10 @@ def test_rows_left_open_do_not_count_in_a_run(tmp_path: Path) -> None:
     cases = ET.parse(tmp_path / "junit.xml").getroot()
     assert [each.get("type") for each in cases.iter("skipped")] == ["left open"]
     assert not [*cases.iter("error"), *cases.iter("failure")]
+    # Nor for programs that read what the page says.
+    said = json.loads((tmp_path / "summary.json").read_text())
+    assert (said["verdict"], said["counts"]["left open"], said["counts"]["not measured"]) == ("met", 1, 0)
+    assert headline.tone(headline.tally_of(read_runs([tmp_path]))) == "met"
 
 
 def test_rows_that_the_generator_limits_do_not_let_others_stay_open(tmp_path: Path) -> None:

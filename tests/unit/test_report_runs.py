@@ -6,6 +6,7 @@ from pathlib import Path
 
 import commands
 import pytest
+from golden import GOLDEN
 from pages import read_page, rows_of
 
 from ctbench.base.errors import CtbenchError
@@ -190,6 +191,20 @@ def test_of_a_run_of_hundreds_of_tests_a_merge_request_has_some_and_all_else_eve
     assert page.by_id("setups").all("figure") and not page.by_id("nearest").all("article"), "all are met"
     text = (tmp_path / "sla.md").read_text()
     assert len(text) < 65_536 and "100 more tests: see sla.html" in text
+
+
+def test_of_long_reasons_a_merge_request_has_fewer(tmp_path: Path) -> None:
+    golden = [json.loads(path.read_text()) for path in GOLDEN.glob("records/ovs*.json")]
+    document = max(
+        (each for each in golden if each["verdict"] == "missed"), key=lambda each: len(each["verdict_reason"])
+    )
+    (tmp_path / "records").mkdir()
+    for number in range(200):
+        own = {"test": f"{'Long ' * 9}{number}"}
+        (tmp_path / "records" / f"{number}.json").write_text(json.dumps(document | own))
+    write_reports([tmp_path], tmp_path)
+    text = (tmp_path / "sla.md").read_text()
+    assert 20_000 < len(text) < 65_536 and "100 more tests: see sla.html" in text
 
 
 def test_a_run_ends_with_the_headline_of_its_report(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

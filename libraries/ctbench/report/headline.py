@@ -53,10 +53,15 @@ WITHOUT: dict[Ending, str] = {
 
 def tally_of(runs: RunSet) -> Tally:
     """Count the outcomes of a run."""
-    verdicts = (each.record.outcome for each in runs.newest)
+    records = [each.record for each in runs.newest]
+    verdicts = (record.outcome for record in records)
     outcomes = (test.outcome for test in runs.without_record)
-    of_gate = ["gate not measured"] if gate.doubt([each.record for each in runs.newest]) else []
-    return Counter([*verdicts, *outcomes, *of_gate, *("unreadable" for _ in runs.broken)])
+    of_gate = ["gate not measured"] if gate.doubt(records) else []
+    counted = Counter([*verdicts, *outcomes, *of_gate, *("unreadable" for _ in runs.broken)])
+    if left_open := len(gate.left_open(records)):
+        counted["left open"] = left_open
+        counted["not measured"] -= left_open
+    return counted
 
 
 def tone(tally: Tally) -> Tone:

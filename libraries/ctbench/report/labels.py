@@ -35,6 +35,7 @@ OUTCOMES: dict[str, Shown] = {
     "not measured": Shown("not measured", "?", "unmeasured", "error"),
     "met, failed": Shown("met, failed", "✗", "missed", "failure"),
     "no slower seen": Shown("no slower seen", DASH, "skipped", "skipped"),
+    "left open": Shown("left open", DASH, "skipped", "skipped"),
     "missed, accepted": Shown("accepted", "✗", "unmeasured", "skipped"),
     "skipped": Shown("skipped", DASH, "skipped", "skipped"),
     "nightly only": Shown("nightly only", DASH, "skipped", "skipped"),

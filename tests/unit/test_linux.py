@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -12,6 +13,7 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import PortCounters, queue_size
 from ctbench.dut.linux import netfilter
+from ctbench.dut.linux.forwarding import LinuxRouterDut
 from ctbench.dut.linux.health import LinkReading, new_drops, parse_softnet, placement_problem, received_since
 from ctbench.dut.linux.links import (
     BONDS,
@@ -121,6 +123,50 @@ def test_a_table_whose_limit_is_raised_gets_more_buckets_and_is_told_of_where_it
     assert own.keys().isdisjoint(larger)
     assert netfilter.few_buckets(262_144, 65_536) == ""  # as kernels until 5.14 have it
     assert netfilter.few_buckets(1_048_576, 65_536).startswith("65536 hash buckets for 1048576 entries: 32 in each")
+
+
+IPTABLES, NFTABLES = (netfilter.Rules(family, "a rule") for family in ("iptables", "nftables"))
+
+
+@pytest.mark.parametrize(
+    ("said", "rules", "missing"),
+    [
+        ("iptables-restore v1.8.9 (nf_tables)", IPTABLES, False),
+        ("iptables-restore v1.8.9 (legacy)", IPTABLES, True),
+        ("iptables-restore v1.6.1", IPTABLES, True),  # before there was another one
+        ("iptables-restore v1.8.9 (legacy)", NFTABLES, False),
+    ],
+)
+def test_rules_are_not_loaded_by_iptables_legacy(said: str, rules: netfilter.Rules, missing: bool) -> None:
+    asked: list[Sequence[str]] = []
+
+    def run(argv: Sequence[str], **_: object) -> Completed:
+        asked.append(argv)
+        return Completed(0, said if argv[1:] == ["-V"] else "-A FORWARD\n", "")
+
+    load = netfilter.Netfilter(Mock(run=run)).load
+    with pytest.raises(MissingResource, match="update-alternatives") if missing else nullcontext():
+        load(rules)
+    assert (rules.restore in asked) is not missing
+
+
+@pytest.mark.parametrize("version", ["", "6"])
+def test_tables_of_legacy_are_named_and_leave_all_else_restored(version: str) -> None:
+    file, asked = f"/proc/net/ip{version}_tables_names", []
+
+    def run(argv: Sequence[str], *_: object, **__: object) -> Completed:
+        asked.append(" ".join(argv))
+        there = {file: "filter", "/proc/sys/net/ipv4/ip_forward": "1"}
+        return Completed(0, "".join(f"{path}\0{text}\n" for path, text in there.items() if path in argv), "")
+
+    router = LinuxRouterDut(Mock(run=run), Mock(), Mock(), interfaces=("ens0", "ens1"))
+    router._sysctls.set({"net/ipv4/ip_forward": "1"})
+    router._links._affinities["/proc/irq/38/smp_affinity_list"] = "0-1"  # type: ignore[attr-defined]
+    router._touched, asked[:] = True, []
+    for _ in range(2):  # a run tries it again in the end
+        with pytest.raises(TestbedError, match=f"filter in {file}"):
+            router.restore()
+    assert {"nft flush ruleset", "tee /proc/irq/38/smp_affinity_list", "sysctl -q -w net/ipv4/ip_forward=1"} < {*asked}
 
 
 def test_a_cards_ring_is_read_back_and_given_back() -> None:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -347,14 +348,26 @@ class LinuxDut(Dut):
         self._versions = {**self._netfilter.versions(), "program": kernel_build(self._host)}
 
     def _clear(self) -> None:
+        """Remove what a topology set up. What cannot be removed leaves nothing else behind: raise the first error in
+        the end."""
         self._applied = self._start = self._trial = self._last = None
-        self._netfilter.clear()
-        self._unconfigure()
-        unstack(self._ip)
-        self._links.remove()
-        self._sysctls.restore()
         self._asked_sysctls = {}
-        self._table.flush()
+        steps: Sequence[Callable[[], None]] = (
+            self._netfilter.clear,
+            self._unconfigure,
+            partial(unstack, self._ip),
+            self._links.remove,
+            self._sysctls.restore,
+            self._table.flush,
+        )
+        errors = []
+        for step in steps:
+            try:
+                step()
+            except CtbenchError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _read(self) -> link_health.LinkReading:
         files = read_files(self._host, STAT, link_health.SOFTNET)

@@ -20,10 +20,12 @@ from ctbench.hosts.machine import NF_CONNTRACK_MAX, read_files
 TABLE = "ctbench"
 #: Families whose tool has a `-restore` and a `-save`.
 _TABLES = ("iptables", "ip6tables")
-#: Tables of iptables-legacy, which stay in the kernel when they are empty.
-LEGACY_TABLES = "/proc/net/ip_tables_names"
+#: Tables of iptables-legacy and of ip6tables-legacy, which stay in the kernel when they are empty.
+LEGACY_TABLES = ("/proc/net/ip_tables_names", "/proc/net/ip6_tables_names")
 #: All rules of a network namespace; nft(8) prints those of both tools, but not every detail of what iptables made.
 _LIST = ("nft", "--stateless", "list", "ruleset")
+#: What to do about iptables-legacy.
+_BE_NFT = "Let iptables and ip6tables be those of nf_tables (update-alternatives --config iptables, ip6tables)"
 #: Differing lines that a message shows.
 _SHOWN = 8
 #: On a lab's host, all rules as a run has loaded them: the next one knows those of a run that was killed by it. It is
@@ -117,14 +119,14 @@ class Netfilter:
 
     def clear(self) -> None:
         """Remove all rules, after which nothing tracks connections. Raise `TestbedError` for iptables-legacy."""
-        legacy = self._host.run(["cat", LEGACY_TABLES], check=False).stdout.split()
+        self._host.run(["nft", "flush", "ruleset"])
+        files = read_files(self._host, *LEGACY_TABLES)
+        legacy = [f"{name} in {path}" for path, names in files.items() for name in names.split()]
         if legacy:
             raise TestbedError(
                 f"{self._host.name}: tables of iptables-legacy are in place ({', '.join(legacy)}), and packets pass"
-                " them even when they are empty. Let iptables be iptables-nft (update-alternatives --config iptables)"
-                " and unload iptable_* (modprobe -r)."
+                f" them even when they are empty. {_BE_NFT}, and unload iptable_* and ip6table_* (modprobe -r)."
             )
-        self._host.run(["nft", "flush", "ruleset"])
 
     def load(self, ruleset: Rules | None) -> None:
         """Load a ruleset into cleared tables, and read it back. Raise `MissingResource` where the kernel lacks what it
@@ -154,7 +156,12 @@ class Netfilter:
         return self._host.run(ruleset.save if ruleset else _LIST).stdout
 
     def _require(self, ruleset: Rules) -> None:
-        """Raise `MissingResource` where the kernel lacks something that a ruleset needs."""
+        """Raise `MissingResource` where the kernel lacks something that a ruleset needs, or its tool is that of
+        iptables-legacy: what it loads, nft(8) neither lists nor removes."""
+        if ruleset.family in _TABLES:
+            said = self._host.run([ruleset.restore[0], "-V"], check=False).stdout.strip()
+            if "nf_tables" not in said:
+                raise MissingResource(f"{self._host.name}: {ruleset.restore[0]} is `{said}`. {_BE_NFT}.")
         for word, (rules, need) in _NEEDS.items():
             if ruleset.family == "nftables" and re.search(rf"^\s*{word}\b", ruleset.text, re.MULTILINE):
                 done = self._host.run(["unshare", "--net", "nft", rules], check=False)

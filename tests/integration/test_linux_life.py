@@ -144,11 +144,11 @@ def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
     assert "-A POSTROUTING -o ens1 -j SNAT" in snapshot["rules"]
     assert snapshot["links"]["not_set"] == [
         f"{what} of {name}: {why}"
-        for name in ("ens0", "ens1")
         for what, why in (
             ("receive queues", "ethtool knows no combined channels"),
             ("interrupts", "none found in sysfs"),
         )
+        for name in ("ens0", "ens1")
     ]
     off = dict.fromkeys(OFFLOADS.values(), False)
     assert snapshot["links"]["offloads"] == {"ens0": off, "ens1": off}

@@ -4,8 +4,9 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -219,9 +220,10 @@ def test_a_vlan_device_comes_up_after_the_device_below_it(ports: PortSetup, firs
             if below_of.get(name, name) not in (name, *up):
                 raise TestbedError("RTNETLINK answers: Network is down")
             up.append(name)
-        return Completed(0, json.dumps([{"ifname": name, "operstate": "UP"} for name in ("ens0", "ens1", *up)]), "")
+        there = [{"ifname": name, "operstate": "UP"} for name in ("ens0", "ens1", *up)]
+        return Completed(0, json.dumps(there) if argv[0] == "ip" else "", "")
 
-    ip = IpRoute(Mock(run=run))
+    ip = IpRoute(Mock(run=run, read=lambda _: ""))
     links = CardLinks(ip, ("ens0", "ens1"))
     tops = stack(ip, ports, links.interfaces, 1500)
     bring_up(ip, links, tops)
@@ -256,20 +258,52 @@ INTERRUPTS = """ 38:          0          0   IR-PCI-MSI 81920-edge      virtio2-
 """
 
 
+@dataclass
+class Interrupts:
+    """A host with a card that requests its interrupts as it comes up, and sets their CPUs, as Intel's ice did."""
+
+    name: str = "the lab"
+    up: bool = True
+    cpus: dict[str, str] = field(default_factory=lambda: dict.fromkeys(("38", "39", "40", "50", "51"), "0-1"))
+
+    def run(self, argv: Sequence[str], *_: object, stdin: str = "", **__: object) -> Completed:
+        said = ""
+        match argv:
+            case ["ip", "-batch", *_]:
+                for line in stdin.splitlines():
+                    self.up = line.endswith(" up") or (self.up and not line.endswith(" down"))
+                    self.cpus |= dict.fromkeys(self.cpus, "0") if line.endswith(" up") else {}
+            case ["ip", "-json", *_]:
+                said = json.dumps([{"mtu": 1500, "flags": ["UP"]}])
+            case ["readlink", *_]:
+                said = "/sys/devices/pci0000:00/0000:00:05.0/virtio2"
+            case ["ls", "/sys/class/net/a/device/../msi_irqs"]:
+                said = "\n".join(self.cpus)
+            case ["grep", *_]:
+                files = {f"/proc/irq/{number}/smp_affinity_list": cpus for number, cpus in self.cpus.items()}
+                said = "".join(f"{path}\0{cpus}\n" for path, cpus in files.items() if path in argv)
+            case ["tee", path]:
+                self.cpus[path.split("/")[3]] = stdin
+        return Completed(0, said, "")
+
+    def read(self, _: str) -> str:
+        return INTERRUPTS if self.up else INTERRUPTS.replace("mlx5_comp3@pci:0000:18:00.2", "").replace("-7", "")
+
+
 def test_the_interrupts_of_a_queue_go_to_one_cpu_also_those_of_a_virtio_card() -> None:
-    folders, written = [], {}
-
-    def run(argv: list[str], stdin: str = "", **_: object) -> Completed:
-        folders.extend(argv[1:] if argv[0] == "ls" else [])
-        written.update({argv[1].split("/")[3]: stdin} if argv[0] == "tee" else {})
-        said = {"readlink": "/sys/devices/pci0000:00/0000:00:05.0/virtio2", "ls": "38\n39\n40\n50\n51"}
-        return Completed(0, said.get(argv[0], ""), "")
-
-    links = CardLinks(IpRoute(Mock(run=run, read=lambda at: INTERRUPTS if "interrupts" in at else "0-1")), ("a", "b"))
-    links._cpus = (4, 5)
-    links._pin("a")
-    assert folders == ["/sys/class/net/a/device/../msi_irqs"]
-    assert written == {"38": "4", "39": "4", "40": "4", "50": "5", "51": "5"}
+    host: Any = Interrupts()
+    links = CardLinks(IpRoute(host), ("a",))
+    for _ in range(2):  # two topologies
+        links.make(9000, 1, (4, 5))
+        links.up()
+        assert host.cpus == {"38": "4", "39": "4", "40": "4", "50": "5", "51": "5"}
+        assert links.differences() == []
+    host.cpus["51"] = "0"
+    assert [line.partition(" (")[0] for line in links.differences()] == [
+        "/proc/irq/51/smp_affinity_list: asked 5, found 0"
+    ]
+    links.remove()
+    assert set(host.cpus.values()) == {"0-1"}
 
 
 def test_the_hosts_own_entries_and_expired_ones_which_are_not_listed_are_not_the_duts() -> None:

@@ -94,6 +94,10 @@ class Links(ABC):
     def remove(self) -> None:
         """Remove what `make` made; give cards back what they had. May be called twice."""
 
+    def differences(self) -> list[str]:
+        """Return what was set and is not so any more, one clause each: `what: asked …, found …`."""
+        return []
+
     @abstractmethod
     def facts(self) -> dict[str, Any]:
         """Return for the record the kind of the links, and how the DUT's work is bound to CPUs."""

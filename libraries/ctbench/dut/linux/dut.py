@@ -316,7 +316,7 @@ class LinuxDut(Dut):
 
     def _differences(self) -> list[str]:
         """Return one clause per difference, `what: asked …, found …`."""
-        return differing(self._asked_sysctls, self._sysctls.read(self._asked_sysctls))
+        return differing(self._asked_sysctls, self._sysctls.read(self._asked_sysctls)) + self._links.differences()
 
     def _set_sysctls(self, values: Mapping[str, str], *, where_known: bool = False) -> None:
         """Set kernel settings, and remember them for the read-back; with `where_known`, except those that the kernel

@@ -9,6 +9,7 @@ from ctbench.base.network import MOST_PORT_PAIRS, VLAN_ID
 from ctbench.dut.base import PortCounters, wait_until
 from ctbench.dut.topology import PortSetup
 from ctbench.dut.veth import GENERATOR, IpRoute, Links
+from ctbench.hosts.machine import read_files
 from ctbench.hosts.offloads import OFFLOADS, read_offloads
 
 #: Counters of `ip -s link` that count lost packets.
@@ -91,27 +92,35 @@ class CardLinks(Links):
         #: What was found, by interface and setting: empty where ethtool does not know it.
         self._settings: dict[tuple[str, CardSetting], str] = {}
         self._affinities: dict[str, str] = {}
+        #: Where interrupts were sent to, by the same files.
+        self._pinned: dict[str, str] = {}
         self._not_set: list[str] = []
         self._cpus: tuple[int, ...] = ()
 
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
-        self._cpus, self._not_set = cpus, []
+        self._cpus, self._not_set, self._pinned = cpus, [], {}
         missing = [name for name in self.interfaces if not self._ip.has(name)]
         if missing:
             raise MissingResource(f"{self._ip.host.name}: there is no interface {' and no '.join(missing)}.")
         for name in self.interfaces:
             link = self._ip.show("link", "show", "dev", name)[0]
-            self._found.setdefault(name, (link["mtu"], "UP" in link["flags"]))
+            if name not in self._found:  # what a driver does as a card comes up is not what was found
+                self._found[name] = link["mtu"], "UP" in link["flags"]
+                self._affinities |= read_files(self._ip.host, *map(_cpus_of, self._interrupts(name)))
             self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
             self._set(name, CHANNELS, str(rx_queues))
             if self._ring:
                 self._set(name, RING, str(self._ring))
             for setting in () if self._offloads else OFFLOAD_SETTINGS:
                 self._set(name, setting, "off")
-            self._pin(name)
 
     def up(self) -> None:
+        """Bring the cards up, and share their interrupts among the DUT's CPUs: a driver may request them only now
+        (/proc/interrupts has no names before), and set their CPUs itself, as ice_vsi_req_irq_msix of Intel's ice did
+        until 2024."""
         self._ip.batch(f"link set {name} up" for name in self.interfaces)
+        for name in self.interfaces:
+            self._pin(name)
 
     def remove(self) -> None:
         """Restore MTU, settings of ethtool and interrupts as they were found. Routes and neighbours go with `down`.
@@ -161,23 +170,41 @@ class CardLinks(Links):
                     f"{self._ip.host.name}: {setting.what} of {name}: asked {value}, and it has {found} afterwards."
                 )
 
-    def _pin(self, name: str) -> None:
-        """Share the card's interrupts among the DUT's CPUs, in turn: all interrupts of a queue have one CPU."""
+    def differences(self) -> list[str]:
+        found = read_files(self._ip.host, *self._pinned)
+        return [
+            f"{path}: asked {cpu}, found {found.get(path)} (does irqbalance run?)"
+            for path, cpu in self._pinned.items()
+            if found.get(path) != cpu
+        ]
+
+    def _interrupts(self, name: str) -> list[str]:
+        """Return the numbers of the card's interrupts, in order."""
         host, card = self._ip.host, f"/sys/class/net/{name}/device"
         if "/virtio" in host.run(["readlink", "-f", card], check=False).stdout:
             card += "/.."
-        interrupts = host.run(["ls", f"{card}/msi_irqs"], check=False).stdout.split()
+        return sorted(host.run(["ls", f"{card}/msi_irqs"], check=False).stdout.split(), key=int)
+
+    def _pin(self, name: str) -> None:
+        """Share the card's interrupts among the DUT's CPUs, in turn: all interrupts of a queue have one CPU."""
+        interrupts = self._interrupts(name)
         if not interrupts:
             self._not_set.append(f"interrupts of {name}: none found in sysfs")
-        queues = queues_of(host.read("/proc/interrupts"))
-        for index, interrupt in enumerate(sorted(interrupts, key=int)):
-            path = f"/proc/irq/{interrupt}/smp_affinity_list"
-            self._affinities.setdefault(path, host.read(path).strip())
-            if not self._write(path, str(self._cpus[queues.get(interrupt, index) % len(self._cpus)])):
+        queues = queues_of(self._ip.host.read("/proc/interrupts"))
+        for index, interrupt in enumerate(interrupts):
+            cpu = str(self._cpus[queues.get(interrupt, index) % len(self._cpus)])
+            if self._write(_cpus_of(interrupt), cpu):
+                self._pinned[_cpus_of(interrupt)] = cpu
+            else:
                 self._not_set.append(f"interrupt {interrupt} of {name}: the kernel keeps it where it is")
 
     def _write(self, path: str, text: str) -> bool:
         return self._ip.host.run(["tee", path], stdin=text, check=False).exit_status == 0
+
+
+def _cpus_of(interrupt: str) -> str:
+    """Return the file with the CPUs that may handle an interrupt."""
+    return f"/proc/irq/{interrupt}/smp_affinity_list"
 
 
 def queues_of(interrupts: str) -> dict[str, int]:

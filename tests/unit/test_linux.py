@@ -264,9 +264,15 @@ class Interrupts:
 
     name: str = "the lab"
     up: bool = True
+    #: A card that is there no more.
+    gone: str = ""
     cpus: dict[str, str] = field(default_factory=lambda: dict.fromkeys(("38", "39", "40", "50", "51"), "0-1"))
 
-    def run(self, argv: Sequence[str], *_: object, stdin: str = "", **__: object) -> Completed:
+    def run(self, argv: Sequence[str], *_: object, check: bool = True, stdin: str = "") -> Completed:
+        if self.gone and (self.gone in argv or f" {self.gone} " in stdin):
+            if check:
+                raise TestbedError(f'Cannot find device "{self.gone}"')
+            return Completed(1, "", "")
         said = ""
         match argv:
             case ["ip", "-batch", *_]:
@@ -304,6 +310,17 @@ def test_the_interrupts_of_a_queue_go_to_one_cpu_also_those_of_a_virtio_card() -
     ]
     links.remove()
     assert set(host.cpus.values()) == {"0-1"}
+
+
+def test_a_card_that_is_gone_leaves_the_other_one_restored() -> None:
+    host: Any = Interrupts()
+    links = CardLinks(IpRoute(host), ("b", "a"), offloads=False)
+    links.make(9000, 1, (4, 5))
+    links.up()
+    links._settings["b", RING] = "512"
+    host.gone = "b"
+    links.remove()
+    assert set(host.cpus.values()) == {"0-1"} and host.up
 
 
 def test_the_hosts_own_entries_and_expired_ones_which_are_not_listed_are_not_the_duts() -> None:

@@ -124,16 +124,21 @@ class CardLinks(Links):
 
     def remove(self) -> None:
         """Restore MTU, settings of ethtool and interrupts as they were found. Routes and neighbours go with `down`.
-        Raise `MissingResource` for a setting that the card does not take back; all others are restored then."""
+        Raise `MissingResource` for a setting that the card does not take back; all others are restored then. Of a card
+        that is gone nothing is left to restore."""
         refused: list[MissingResource] = []
-        for name, (mtu, _) in self._found.items():
+        there = {name for name in self.interfaces if self._ip.has(name)}
+        found = {name: before for name, before in self._found.items() if name in there}
+        for name, (mtu, _) in found.items():
             self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
         for (name, setting), value in self._settings.items():
+            if name not in there:
+                continue
             try:
                 self._set(name, setting, value)
             except MissingResource as error:
                 refused.append(error)
-        self._ip.batch(f"link set {name} up" for name, (_, was_up) in self._found.items() if was_up)
+        self._ip.batch(f"link set {name} up" for name, (_, was_up) in found.items() if was_up)
         for path, cpus in self._affinities.items():
             self._write(path, cpus)
         self._found.clear()

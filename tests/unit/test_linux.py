@@ -18,6 +18,7 @@ from ctbench.dut.linux.forwarding import LinuxRouterDut
 from ctbench.dut.linux.health import LinkReading, new_drops, parse_softnet, placement_problem, received_since
 from ctbench.dut.linux.links import (
     BONDS,
+    CHANNELS,
     RING,
     CardLinks,
     below,
@@ -184,6 +185,27 @@ def test_a_cards_ring_is_read_back_and_given_back() -> None:
     assert (ring, links.facts()["ring"]["ens1"]) == (4096, "4096")
     links.remove()
     assert ring == 512
+
+
+@pytest.mark.parametrize(
+    ("stderr", "said"),
+    [
+        ("netlink error: Device or resource busy\n", "netlink error: Device or resource busy). The driver ice"),
+        (
+            "netlink error: requested channel count exceeds maximum\nnetlink error: Invalid argument\n",
+            "netlink error: requested channel count exceeds maximum; netlink error: Invalid argument).",
+        ),
+        ("", "no reason given)."),
+    ],
+)
+def test_why_a_card_refuses_a_number_of_queues_is_said(stderr: str, said: str) -> None:
+    def run(argv: Sequence[str], *_: object, **__: object) -> Completed:
+        return Completed(1, "", stderr) if argv[1] == "-L" else Completed(0, "Current:\nCombined:\t64\n", "")
+
+    with pytest.raises(MissingResource) as refused:
+        CardLinks(IpRoute(Mock(run=run)), ("ens0",))._set("ens0", CHANNELS, "4")
+    assert f"asked 4, and it has 64 afterwards (ethtool: {said}" in str(refused.value)
+    assert ("rmmod irdma" in str(refused.value)) is ("busy" in stderr)
 
 
 def test_vlan_devices_have_names_of_ours_and_those_of_a_host_stay() -> None:

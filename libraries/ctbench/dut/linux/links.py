@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import MOST_PORT_PAIRS, VLAN_ID
+from ctbench.base.text import one_line
 from ctbench.dut.base import PortCounters, wait_until
 from ctbench.dut.topology import PortSetup
 from ctbench.dut.veth import GENERATOR, IpRoute, Links
@@ -65,6 +66,8 @@ class CardSetting(NamedTuple):
 CHANNELS = CardSetting(
     "receive queues", "ethtool knows no combined channels", "-l", "-L", "combined", r"Current.*?Combined:\s+(\d+)"
 )
+#: By ice_set_channels; udev loads irdma for such a card.
+_NO_RDMA = " The driver ice refuses while RDMA is active: unload that (rmmod irdma)."
 RING = CardSetting("frames in a receive ring", "ethtool knows no ring", "-g", "-G", "rx", r"Current.*?RX:\s+(\d+)")
 #: With these a router may forward other frames than came, and a program of the host receive others than were sent.
 OFFLOAD_SETTINGS = tuple(
@@ -169,10 +172,13 @@ class CardLinks(Links):
         if not self._settings.setdefault((name, setting), self._read(name, setting)):
             self._not_set.append(f"{setting.what} of {name}: {setting.unknown}")
         elif self._read(name, setting) != value:
-            self._ip.host.run(["ethtool", setting.set, name, setting.word, value], check=False)
+            done = self._ip.host.run(["ethtool", setting.set, name, setting.word, value], check=False)
             if (found := self._read(name, setting)) != value:
+                said = one_line("; ".join(done.stderr.splitlines())) or "no reason given"
+                remedy = _NO_RDMA if setting == CHANNELS and "busy" in said else ""
                 raise MissingResource(
-                    f"{self._ip.host.name}: {setting.what} of {name}: asked {value}, and it has {found} afterwards."
+                    f"{self._ip.host.name}: {setting.what} of {name}: asked {value}, and it has {found} afterwards "
+                    f"(ethtool: {said}).{remedy}"
                 )
 
     def differences(self) -> list[str]:

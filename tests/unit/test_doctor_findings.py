@@ -155,6 +155,10 @@ def small(*threads: str, **files: str) -> machines.HostFacts:
     return machines.HostFacts(machine, topology | policy | {f"{machines.CPU}/online": f"0-{len(threads) - 1}"})
 
 
+def on_two_nodes(facts: machines.HostFacts) -> machines.HostFacts:
+    return replace(facts, machine=replace(facts.machine, numa={0: (0,), 1: (1,)}))
+
+
 def dut(**keys: Any) -> dict[str, Any]:
     """The example's OVS with other keys."""
     return {"duts": [example().model_dump()["duts"][0] | keys]}
@@ -200,6 +204,9 @@ OF_CPUS: dict[str, Said] = {
     "this machine without hugepages": (
         partial(local_row, "hugepages", small("0", "1")), "unknown", "",
         ("echo 1024 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",)),
+    "this machine with two nodes, over which the kernel spreads them": (
+        partial(local_row, "hugepages", on_two_nodes(small("0", "1"))), "unknown", "",
+        ("echo 2048 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",)),
     "one CPU": (partial(local_row, "CPUs", small("0")), "bad", "", ()),
     "CPUs that are off": (
         partial(row, "CPUs", xeon_facts(files={f"{machines.CPU}/online": "0-11"})), "bad", "12-16", ()),

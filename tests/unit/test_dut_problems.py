@@ -2,6 +2,7 @@
 fine."""
 
 from dataclasses import replace
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -12,12 +13,14 @@ from ctbench.dut.linux.health import LinkReading, link_problems, placement_probl
 from ctbench.dut.linux.health import counted as linux_counted
 from ctbench.dut.ovs.bridge import differing_devices, differing_queues
 from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_room
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.ovs.health import counted as ovs_counted
 from ctbench.dut.ovs.health import drop_problems, log_problems
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.threads import ThreadTimes, sharing_problems
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import Hugepages, Machine, Placement
+from ctbench.hosts.base import Completed
+from ctbench.hosts.machine import Hugepages, Machine, Placement, read_hugepages
 
 QUIET = LinkReading({"r0": PortCounters(0, 0, {}, index=2)}, {0: (0, 0)}, {}, (), 0.0)
 BUSY = LinkReading({"r0": PortCounters(90_000, 0, {}, index=2)}, {0: (9_000, 0)}, {}, (), 0.0)
@@ -190,11 +193,60 @@ def test_free_hugepages_are_used_or_the_record_says_what_to_type(free: int, huge
     assert options.get("dpdk-socket-mem") == ("1024" if huge else None)
 
 
+PAGES = "/sys/devices/system/node/node{}/hugepages/hugepages-2048kB/{}_hugepages"
+
+
+def two_nodes(*free: int) -> Any:
+    """A host with two NUMA nodes, and so many free hugepages on each; two more of each are in use."""
+    files = {
+        PAGES.format(node, name): pages + more
+        for node, pages in enumerate(free)
+        for name, more in (("nr", 2), ("free", 0))
+    }
+
+    def run(argv: list[str], **_: object) -> Completed:
+        found = "".join(f"{path}\0{pages}\n" for path, pages in files.items() if path.startswith(f"{argv[-1]}/"))
+        return Completed(0, found, "")
+
+    return Mock(run=run, read=lambda _: "")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "free", "advice"),
+    [
+        ((0,), (512, 0), ()),
+        ((1,), (512, 0), ((1, 514),)),
+        ((0,), (256, 256), ((0, 514),)),  # as the kernel spreads them
+        ((0, 1), (256, 256), ()),
+        ((0, 1), (512, 0), ((1, 258),)),
+        ((0, 1), (255, 0), ((0, 258), (1, 258))),
+    ],
+)
+def test_hugepages_have_to_be_on_the_nodes_that_dpdk_asks(
+    nodes: tuple[int, ...], free: tuple[int, int], advice: tuple[tuple[int, int], ...]
+) -> None:
+    host, whole = two_nodes(*free), [Hugepages(2048, total=516, free=512)]
+    memory = choose_memory(whole, 1024, of_nodes={node: read_hugepages(host, node) for node in nodes})
+    assert memory.advice == "; ".join(f"echo {number} >{PAGES.format(node, 'nr')}" for node, number in advice)
+    assert memory.hugepages is not bool(advice)
+    # A kernel that does not tell them by node.
+    assert choose_memory(whole, 1024, of_nodes={0: (), 1: ()}).hugepages
+
+
 @pytest.mark.parametrize(("pmds", "asked"), [((1,), "1024"), ((5, 6), "0,1024"), ((1, 5), "512,512"), ((64,), "1024")])
 def test_hugepages_are_of_the_numa_nodes_of_the_pmd_threads(pmds: tuple[int, ...], asked: str) -> None:
     nodes = Mock(numa={0: (0, 1, 2, 3), 1: (4, 5, 6, 7)})
     memory = Memory(1024, hugepages=True)
     assert dpdk_options(memory, Machine.nodes_of(nodes, pmds), cards=True)["dpdk-socket-mem"] == asked
+
+
+@pytest.mark.parametrize(("devices", "asked"), [("memif", "1024"), ("pci", "0,1024")])
+def test_what_is_no_card_has_its_buffers_on_node_0_wherever_pmd_threads_are(devices: str, asked: str) -> None:
+    dut = OvsDpdkDut.__new__(OvsDpdkDut)
+    host, machine = two_nodes(512, 512), Mock(nodes_of=lambda _: (1,))
+    vars(dut).update(_host=host, _machine=machine, _devices=Mock(kind=devices), _memory_mb=1024, _hugepages=True)
+    dut._dpdk_extra = ()
+    assert dut._dpdk_options(TWO_CPUS)["dpdk-socket-mem"] == asked
 
 
 def test_ordinary_pages_that_are_not_there_are_missed_before_dpdk_touches_them() -> None:

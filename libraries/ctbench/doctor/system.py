@@ -116,7 +116,8 @@ def check_memory(site: Site) -> Iterator[Finding]:
     elif plan.is_lab:
         yield bad("hugepages", f"{total} MiB on node {node}; {needed} MiB are needed", _reserve(facts, needed))
     else:
-        advice = reserve_command(facts.machine.hugepages, needed)
+        # The kernel spreads them over the nodes.
+        advice = reserve_command(facts.machine.hugepages, needed * max(1, len(facts.machine.numa)))
         yield unknown("hugepages", f"{free} MiB free: the DUT will use ordinary pages, which are slower", advice)
 
 

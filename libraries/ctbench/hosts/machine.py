@@ -138,18 +138,24 @@ def _hypervisor(lscpu: Mapping[str, str]) -> str:
     return lscpu.get("Hypervisor vendor") or ("a hypervisor that lscpu does not know" if flagged else "none")
 
 
-def read_hugepages(host: Host) -> tuple[Hugepages, ...]:
-    """Return the hugepages of every size that the kernel offers, as they are now."""
-    files = read_files(host, "-r", HUGEPAGES)
+def read_hugepages(host: Host, node: int | None = None) -> tuple[Hugepages, ...]:
+    """Return the hugepages of every size that the kernel offers, as they are now; those of a NUMA node where one is
+    given, none where the kernel does not tell."""
+    folder = _hugepages_of(node)
+    files = read_files(host, "-r", folder)
     sizes = sorted({int(match[1]) for path in files if (match := re.search(r"/hugepages-(\d+)kB/", path))})
     return tuple(
         Hugepages(
             size,
-            total=int(files[f"{HUGEPAGES}/hugepages-{size}kB/nr_hugepages"]),
-            free=int(files[f"{HUGEPAGES}/hugepages-{size}kB/free_hugepages"]),
+            total=int(files[f"{folder}/hugepages-{size}kB/nr_hugepages"]),
+            free=int(files[f"{folder}/hugepages-{size}kB/free_hugepages"]),
         )
         for size in sizes
     )
+
+
+def _hugepages_of(node: int | None) -> str:
+    return HUGEPAGES if node is None else f"{NODE}/node{node}/hugepages"
 
 
 def pretended_numa(pmd_cpus: int) -> str:
@@ -194,15 +200,16 @@ def _chosen(text: str) -> str:
     return match[1] if match else text
 
 
-def reserve_command(hugepages: Sequence[Hugepages], megabytes: int) -> str:
-    """Return the command by which an administrator reserves `megabytes` of free hugepages, or why that cannot be."""
+def reserve_command(hugepages: Sequence[Hugepages], megabytes: int, node: int | None = None) -> str:
+    """Return the command by which an administrator reserves `megabytes` of free hugepages, or why that cannot be. With
+    a NUMA node, `hugepages` are its own; without one, the kernel spreads them over all nodes."""
     smallest = min(hugepages, key=lambda pages: pages.size_kb, default=None)
     if smallest is None:
         return "this kernel has no hugepages"
     in_use = smallest.total - smallest.free
     number = in_use + -(-megabytes * 1024 // smallest.size_kb)
     # Not vm.nr_hugepages: that is of the kernel's default size, which may be another one.
-    return f"echo {number} >{HUGEPAGES}/hugepages-{smallest.size_kb}kB/nr_hugepages"
+    return f"echo {number} >{_hugepages_of(node)}/hugepages-{smallest.size_kb}kB/nr_hugepages"
 
 
 PCI = "/sys/bus/pci/devices"

@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -251,13 +251,27 @@ def require_room(host: str, meminfo: str, memory: Memory) -> None:
         )
 
 
-def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bool = True) -> Memory:
-    """Return hugepages where `megabytes` of one size are free and they are `allowed`, else ordinary pages."""
+def choose_memory(
+    hugepages: Sequence[Hugepages],
+    megabytes: int,
+    *,
+    allowed: bool = True,
+    of_nodes: Mapping[int, Sequence[Hugepages]] | None = None,
+) -> Memory:
+    """Return hugepages where they are `allowed` and `megabytes` of one size are free, else ordinary pages. `of_nodes`:
+    those of the NUMA nodes that DPDK asks, each for an equal part; where the kernel tells them, they count alone."""
     if not allowed:
         return Memory(megabytes, hugepages=False, advice="the testbed file forbids hugepages")
-    if any(pages.free * pages.size_kb >= megabytes * 1024 for pages in hugepages):
-        return Memory(megabytes, hugepages=True)
-    return Memory(megabytes, hugepages=False, advice=reserve_command(hugepages, megabytes))
+    places: list[tuple[int | None, Sequence[Hugepages]]] = [(None, hugepages)]
+    if of_nodes and any(of_nodes.values()):
+        places = [*of_nodes.items()]
+    share = -(-megabytes // len(places))
+    lacking = [
+        reserve_command(pages, share, node)
+        for node, pages in places
+        if all(each.free * each.size_kb < share * 1024 for each in pages)
+    ]
+    return Memory(megabytes, hugepages=not lacking, advice="; ".join(lacking))
 
 
 def dpdk_options(memory: Memory, nodes: Sequence[int], *, cards: bool) -> dict[str, str]:

@@ -411,11 +411,17 @@ class OvsDpdkDut(Dut):
         return Bridge(self.control, kind, self._devices)
 
     def _dpdk_options(self, placement: Placement) -> dict[str, str]:
-        """Return the options of the Open_vSwitch table that DPDK needs to start. Its memory is that of the PMD threads'
-        NUMA nodes, whose buffers the ports take."""
-        self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
+        """Return the options of the Open_vSwitch table that DPDK needs to start. Ports take buffers from the memory of
+        their NUMA node: cards have to be where their PMD threads are, and devices that are none are of node 0
+        (netdev-dpdk.c, SOCKET0)."""
+        cards = self._devices.kind == "pci"
+        nodes = self._machine.nodes_of(placement.pmd) if cards else (0,)
+        of_nodes = {node: read_hugepages(self._host, node) for node in nodes}
+        self._memory = choose_memory(
+            read_hugepages(self._host), self._memory_mb, allowed=self._hugepages, of_nodes=of_nodes
+        )
         require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
-        asked = dpdk_options(self._memory, self._machine.nodes_of(placement.pmd), cards=self._devices.kind == "pci")
+        asked = dpdk_options(self._memory, nodes, cards=cards)
         return asked | {"dpdk-extra": " ".join([asked["dpdk-extra"], *self._dpdk_extra])}
 
     def _begin_trial(self) -> None:

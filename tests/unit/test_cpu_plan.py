@@ -1,6 +1,8 @@
 """Which CPUs a topology gets: the testbed file's, and the rest from the machine; which testbeds may measure side by
 side."""
 
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,11 @@ from ctbench.traffic.software import SoftwareGeneratorConfig
 from ctbench.traffic.trex.source import TrexGeneratorConfig
 
 
-def machine(*cores: tuple[int, ...]) -> Machine:
+def machine(*cores: tuple[int, ...], numa: Sequence[Iterable[int]] = ()) -> Machine:
+    """`numa`: the CPUs of each node; all of node 0 where none are given."""
     usable = tuple(sorted(cpu for core in cores for cpu in core))
-    return Machine("model", usable, cores, {0: usable}, "6", "Debian", "none", {}, "none", (), {})
+    nodes = {node: tuple(cpus) for node, cpus in enumerate(numa or (usable,))}
+    return Machine("model", usable, cores, nodes, "6", "Debian", "none", {}, "none", (), {})
 
 
 def plan(
@@ -41,6 +45,13 @@ def trex(**keys: Any) -> TrexGeneratorConfig:
     return TrexGeneratorConfig.model_validate({"type": "trex", "host": "sandbox", "server": "start", **keys})
 
 
+def two_nodes(*numa: Iterable[int]) -> Machine:
+    """Two NUMA nodes, each CPU a core."""
+    return machine(*((cpu,) for cpu in sorted(chain(*numa))), numa=numa)
+
+
+#: As some firmware numbers the CPUs: by turns.
+BY_TURNS = two_nodes(range(0, 16, 2), range(1, 16, 2))
 HYPERTHREADS = machine((0, 4), (1, 5), (2, 6), (3, 7))
 
 
@@ -71,6 +82,12 @@ HYPERTHREADS = machine((0, 4), (1, 5), (2, 6), (3, 7))
         ({"cores": 16, "pmd_cpus": 2, "of_use": 8, "generator": [5]}, ((5,), (0, 1), (15,))),
         # A core that a PMD thread has comes last.
         ({"cores": HYPERTHREADS, "pmd_cpus": 2, "of_use": 8}, ((0, 3), (1, 2), (4,))),
+        # All PMD threads are of one NUMA node, the first that has room.
+        ({"cores": BY_TURNS, "pmd_cpus": 2}, ((0,), (2, 4), (15,))),
+        ({"cores": BY_TURNS, "pmd_cpus": 2, "of_use": 8}, ((0, 6), (2, 4), (15,))),
+        ({"cores": BY_TURNS, "pmd_cpus": 2, "generator_cpus": 2}, ((0, 2), (4, 6), (15,))),
+        ({"cores": two_nodes(range(3), range(3, 8)), "pmd_cpus": 3, "of_use": 8}, ((0, 6, 7), (3, 4, 5), (2,))),
+        ({"cores": two_nodes(range(2), range(2, 4)), "pmd_cpus": 3}, ((0,), (1, 2, 3), (1, 2, 3))),  # neither has
     ],
 )
 def test_cpus_are_of_the_file_or_else_of_the_host(given: dict[str, Any], placed: tuple[tuple[int, ...], ...]) -> None:

@@ -1,5 +1,6 @@
 """The CPUs that a topology uses: those that the testbed file names, and the rest chosen from the machine's cores."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
@@ -84,8 +85,8 @@ def plan_cpus(
             f"{polling} threads that poll need the time of {polling} CPUs; the control group has {machine.limits}: "
             "start the container without a limit of CPU time."
         )
-    apart = _set_apart(plan, usable, wanted or [], generator_cpus)
-    free = _whole_cores_first(machine, apart)
+    apart = _set_apart(plan, machine, wanted or [], generator_cpus)
+    free = _in_order(machine, apart, pmd_cpus)
     if wanted is None and pmd_cpus > len(free):
         beside = f"{generator_cpus} for the traffic generator" if generator_cpus else "one for the DUT's other threads"
         raise MissingResource(
@@ -105,17 +106,18 @@ def plan_cpus(
         if machine.limits.cpus is not None:
             most = min(most, int(machine.limits.cpus) - polling)
         polled = {cpu for core in machine.cores if set(core) & set(pmd) for cpu in core}
-        spare = sorted(set(left) - set(others), key=lambda cpu: (cpu in polled, cpu))
+        near = {cpu for node in machine.nodes_of(pmd) for cpu in machine.numa.get(node, ())}
+        spare = sorted(set(left) - set(others), key=lambda cpu: (cpu in polled, cpu not in near, cpu))
         generator = (*generator, *spare[: max(0, most)])
     return Placement(generator, tuple(pmd), tuple(others))
 
 
-def _set_apart(plan: CpuPlan, usable: Sequence[int], wanted: Sequence[int], generator_cpus: int) -> tuple[int, ...]:
+def _set_apart(plan: CpuPlan, machine: Machine, wanted: Sequence[int], generator_cpus: int) -> tuple[int, ...]:
     """Return the CPUs that no PMD thread gets: the generator's, or one for the DUT's other threads where the generator
     is on another machine."""
     if generator_cpus and plan.generator != "auto":
         return tuple(plan.generator)
-    free = [cpu for cpu in usable if cpu not in wanted]
+    free = sorted(set(machine.usable_cpus).difference(wanted), key=lambda cpu: (machine.nodes_of([cpu]), cpu))
     need = max(generator_cpus, 1)
     if wanted and len(free) < need and (generator_cpus or plan.housekeeping == "auto"):
         raise MissingResource(
@@ -125,10 +127,18 @@ def _set_apart(plan: CpuPlan, usable: Sequence[int], wanted: Sequence[int], gene
     return tuple(free[:need])
 
 
-def _whole_cores_first(machine: Machine, apart: Sequence[int]) -> list[int]:
-    """Return the CPUs that are not in `apart`, in the order in which PMD threads get them: the first thread of each
-    core, then the second threads, and last the CPUs that share a core with one of `apart`."""
+def _in_order(machine: Machine, apart: Sequence[int], pmd_cpus: int) -> list[int]:
+    """Return the CPUs that are not in `apart`, in the order in which PMD threads get them: those of the first NUMA node
+    that has enough, the first thread of each core, then the second threads, and last the CPUs that share a core with
+    one of `apart`. Open vSwitch gives a port's queues to the PMD threads of its node alone, where that has any
+    (dpif-netdev.c, sched_numa_list_schedule), and ports that are no cards are of node 0."""
     siblings = {cpu for core in machine.cores if set(core) & set(apart) for cpu in core}
     second = {cpu for core in machine.cores for cpu in core[1:]}
     free = set(machine.usable_cpus) - set(apart)
-    return sorted(free, key=lambda cpu: (cpu in siblings, cpu in second, cpu))
+    room = Counter(machine.nodes_of([cpu]) for cpu in free - siblings)
+
+    def place(cpu: int) -> tuple[bool, bool, tuple[int, ...], bool, int]:
+        node = machine.nodes_of([cpu])
+        return room[node] < pmd_cpus, cpu in siblings, node, cpu in second, cpu
+
+    return sorted(free, key=place)

@@ -103,8 +103,10 @@ def test_a_link_that_is_gone_is_fatal(router: LinuxRouterDut, sandbox: Sandbox, 
 
 def test_what_was_set_is_put_back(sandbox: Sandbox) -> None:
     settings = ["net.ipv4.ip_forward", "net.ipv4.conf.all.rp_filter", "net.netfilter.nf_conntrack_tcp_timeout_close",
-                "net.netfilter.nf_conntrack_max", "net.ipv6.conf.default.disable_ipv6"]  # fmt: skip
-    sandbox.run(["sysctl", "-w", "net.ipv4.ip_forward=0", "net.ipv4.conf.all.rp_filter=2"])
+                "net.netfilter.nf_conntrack_max", "net.ipv6.conf.default.disable_ipv6",
+                "net.ipv4.conf.all.accept_redirects"]  # fmt: skip
+    found = ["net.ipv4.ip_forward=0", "net.ipv4.conf.all.rp_filter=2", "net.ipv4.conf.all.accept_redirects=0"]
+    sandbox.run(["sysctl", "-w", *found])
     before = sandbox.run(["sysctl", *settings]).stdout
     dut = on_shared_cpus(LinuxRouterDut, sandbox)
 

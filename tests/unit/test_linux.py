@@ -14,7 +14,7 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import PortCounters, queue_size
 from ctbench.dut.linux import netfilter
-from ctbench.dut.linux.forwarding import LinuxRouterDut
+from ctbench.dut.linux.forwarding import LinuxRouterDut, forwarding_sysctls
 from ctbench.dut.linux.health import LinkReading, new_drops, parse_softnet, placement_problem, received_since
 from ctbench.dut.linux.links import (
     BONDS,
@@ -169,6 +169,61 @@ def test_tables_of_legacy_are_named_and_leave_all_else_restored(version: str) ->
         with pytest.raises(TestbedError, match=f"filter in {file}"):
             router.restore()
     assert {"nft flush ruleset", "tee /proc/irq/38/smp_affinity_list", "sysctl -q -w net/ipv4/ip_forward=1"} < {*asked}
+
+
+@dataclass
+class Settings:
+    """A host whose kernel sets more than it is asked to as it becomes a router, and as it ceases to be one."""
+
+    values: dict[str, str]
+    default_routes: set[str] = field(default_factory=lambda: {"eno1", "eno2"})
+
+    def run(self, argv: Sequence[str], *_: object, **__: object) -> Completed:
+        said = ""
+        match argv:
+            case ["ip", *_]:
+                said = json.dumps([{"ifname": name} for name in ("lo", "eno1", "eno2")])
+            case ["grep", *_]:
+                there = {f"/proc/sys/{name}": value for name, value in self.values.items()}
+                said = "".join(f"{path}\0{there[path]}\n" for path in argv if path in there)
+            case ["sysctl", *_]:
+                for name, value in (word.split("=") for word in argv if "=" in word):
+                    self._write(name, value)
+        return Completed(0, said, "")
+
+    def _write(self, name: str, value: str) -> None:
+        if name == "net/ipv4/ip_forward" and self.values[name] != value:
+            self.values["net/ipv4/conf/all/accept_redirects"] = str(1 - int(value))
+        if name == "net/ipv6/conf/all/forwarding" and value == "1" != self.values[name]:
+            self.default_routes = {
+                link for link in self.default_routes if self.values[f"net/ipv6/conf/{link}/accept_ra"] == "2"
+            }
+        self.values[name] = value
+
+
+def test_a_host_that_accepted_no_redirects_accepts_none_after_it_was_a_router() -> None:
+    found = {"net/ipv4/ip_forward": "0", "net/ipv4/conf/all/accept_redirects": "0"}
+    host: Any = Settings(dict(found))
+    settings = netfilter.Sysctls(host)
+    settings.set(forwarding_sysctls(4, ()))
+    assert host.values["net/ipv4/ip_forward"] == "1"
+    settings.restore()
+    assert host.values == found
+
+
+@pytest.mark.parametrize("before", ["0", "1"])
+def test_a_router_of_ipv6_keeps_the_default_routes_that_its_host_learned(before: str) -> None:
+    found = {f"net/ipv6/conf/{name}/accept_ra": value for name, value in (("lo", "0"), ("eno1", "1"), ("eno2", "2"))}
+    found["net/ipv6/conf/all/forwarding"] = before
+    host: Any = Settings(dict(found))
+    router = LinuxRouterDut(host, Mock(), Mock(), interfaces=("ens0", "ens1"))
+    router._keep_default_routes()
+    router._set_sysctls(forwarding_sysctls(6, ()))
+    assert host.default_routes == {"eno1", "eno2"}
+    learns = "2" if before == "0" else "1"  # one that was a router before learned none
+    assert [host.values[f"net/ipv6/conf/{name}/accept_ra"] for name in ("lo", "eno1")] == ["0", learns]
+    router._sysctls.restore()
+    assert host.values == found
 
 
 def test_a_cards_ring_is_read_back_and_given_back() -> None:

@@ -86,6 +86,8 @@ class LinuxRouterDut(LinuxDut):
         self._rules = read_rules(ruleset, devices)
         # Rules first: with them come the settings of conntrack, and no packet passes before they are there.
         self._load(self._rules)
+        if self._version == 6:
+            self._keep_default_routes()
         self._set_sysctls(forwarding_sysctls(self._version, below(topology.ports, self._links.interfaces)))
         self._set_sysctls(interface_sysctls(self._version, devices))
         if self._rules:
@@ -109,6 +111,15 @@ class LinuxRouterDut(LinuxDut):
             macs=tuple(zip(macs[::2], macs[1::2], strict=True)),
             next_hops=tuple(zip(hops[::2], hops[1::2], strict=True)),
         )
+
+    def _keep_default_routes(self) -> None:
+        """Let interfaces that learn routes from router advertisements do so on a router too. The kernel removes learned
+        default routes as it becomes a router, with which a lab's host would be out of reach (rt6_purge_dflt_routers of
+        net/ipv6/route.c)."""
+        names = [f"net/ipv6/conf/{link['ifname']}/accept_ra" for link in self._ip.show("link", "show")]
+        found = self._sysctls.read([_ALL_IPV6, *names])
+        if found.pop(_ALL_IPV6, "") == "0":  # a router learns none
+            self._sysctls.set({name: "2" for name, value in found.items() if value == "1"})
 
     def _set_conntrack(self, topology: Topology, *, accounts: bool) -> None:
         settings = TABLE_SETTINGS.of(topology)
@@ -161,11 +172,17 @@ class LinuxRouterDut(LinuxDut):
         return facts
 
 
+_ALL_IPV6 = "net/ipv6/conf/all/forwarding"
+
+
 def forwarding_sysctls(version: int, untagged: Iterable[str]) -> dict[str, str]:
-    """Return the settings that make a router. The first one sets those of all devices, so the others come after it. A
-    device below a VLAN device (`untagged`) does not forward frames without a tag."""
-    every = "net/ipv6/conf/all/forwarding" if version == 6 else "net/ipv4/ip_forward"
-    return {every: "1", **{f"net/ipv{version}/conf/{device}/forwarding": "0" for device in untagged}}
+    """Return the settings that make a router. The first one sets those of all devices, and of IPv4 whether redirects
+    are accepted (inet_forward_change of net/ipv4/devinet.c), so the others come after it, also when they are restored.
+    A device below a VLAN device (`untagged`) does not forward frames without a tag."""
+    first = {"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/accept_redirects": "0"}
+    if version == 6:
+        first = {_ALL_IPV6: "1"}
+    return first | {f"net/ipv{version}/conf/{device}/forwarding": "0" for device in untagged}
 
 
 def interface_sysctls(version: int, devices: tuple[str, ...]) -> dict[str, str]:

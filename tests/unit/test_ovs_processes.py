@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,8 +23,9 @@ from ctbench.dut.ovs.fit import program_of
 from ctbench.dut.ovs.instance import OvsDaemons, Pause, ProcessIdentity
 from ctbench.dut.ovs.settings import OvsInstall, OvsInstallation
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, stood_still
-from ctbench.hosts.base import Completed
+from ctbench.hosts.base import Completed, Host
 from ctbench.hosts.local import LocalHost
+from ctbench.hosts.sandbox import Sandbox
 
 BOTH = {"ovs-vswitchd": ProcessIdentity(16, 1000), "ovsdb-server": ProcessIdentity(13, 900)}
 
@@ -98,6 +100,30 @@ def test_the_sockets_of_a_daemon_that_was_never_up_are_not_missed() -> None:
     daemons._processes = dict(BOTH)
     assert daemons.trouble(["/run/x/port0.sock"]) == ""
     assert all(name in str(host.last) for name in ("/db.sock", "/ovs-vswitchd.ctl", "/ovsdb-server.pid", "/port0.sock"))
+
+
+#: Seen with iproute2 6.1, but for the names.
+TAPS = ["ovs-netdev: tap persist", "br0: tap persist", "stay0: tap persist", "stay1023: tap persist",
+        "pod3: tap persist", "stays: tap persist", "br0.7: tap persist", "vnet0: tap vnet_hdr"]  # fmt: skip
+OURS = ["ovs-netdev", "br0", "stay0", "stay1023", "pod3"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_there", "gone"),
+    [(LocalHost, True, OURS), (LocalHost, False, []), (Sandbox, True, [])],
+    ids=["after a crash", "where nothing of ours was", "of a sandbox"],
+)
+def test_taps_that_a_crash_left_on_a_host_are_removed(kind: type[Host], is_there: bool, gone: list[str]) -> None:
+    removed: list[str] = []
+
+    def run(argv: list[str], *_: Any, stdin: str = "", **__: Any) -> Completed:
+        if argv[0] == "test":
+            return Completed(int(not is_there), "", "")
+        removed.extend(stdin.splitlines())
+        return Completed(0, "\n".join(TAPS) if argv[:2] == ["ip", "tuntap"] else "", "")
+
+    OvsDaemons(OvsControl(Mock(spec=kind, run=run), OvsInstallation(), "/run/x")).stop()
+    assert removed == [f"tuntap del dev {name} mode tap" for name in gone]
 
 
 def times(*threads: tuple[float, float, int]) -> ThreadTimes:

@@ -86,6 +86,9 @@ class ThreadLook:
 
 #: Flows that the datapath is allowed to have: as in the measurements of 2024, and Open vSwitch's own default.
 FLOWS_ALLOWED = 200_000
+#: What the names of ports begin with that stay on a bridge, and of those that come and go; at most 15 characters with
+#: their number, as interfaces of Linux.
+STAYS, COMES = "stay", "pod"
 
 
 class ControlPlane(Protocol):

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Self
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.abilities import ControlPlane, Done, Revalidation, ThreadLook
+from ctbench.dut.abilities import STAYS, ControlPlane, Done, Revalidation, ThreadLook
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.threads import Thread
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement, cpu_ranges
 
-#: What the names of ports that stay begin with; at most 15 characters, as interfaces of Linux.
-STAYS = "stay"
 #: Ports that one transaction adds or deletes at most: a command line has a limit.
 _AT_ONCE = 256
 #: Seconds that ovs-vswitchd gets for a port that comes or goes, and for each that goes with it in one transaction: the

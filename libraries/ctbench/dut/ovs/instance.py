@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.dut.abilities import COMES, STAYS
 from ctbench.dut.base import wait_until
 from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
 from ctbench.hosts.base import Host
@@ -172,6 +173,8 @@ def other_config_settings(values: dict[str, str]) -> list[str]:
     return [f'other_config:{key}="{value}"' for key, value in escaped.items()]
 
 
+#: The tap that the userspace datapath has for itself (`ovs-%s` in ofproto-dpif.c).
+OWN_TAP = "ovs-netdev"
 #: Seconds that a daemon gets to end after each way of asking.
 END_TIMEOUT_S = 5.0
 #: Numbers of the instances that this process starts: the logs of several, in sandboxes of their own, are kept together.
@@ -228,14 +231,16 @@ class OvsDaemons:
         self._run_vswitchd()
 
     def stop(self) -> None:
-        """End the daemons, also those that a crashed run left in this folder, and remove the folder. May be called
-        twice."""
+        """End the daemons, also those that a crashed run left in this folder, and remove their taps and the folder. May
+        be called twice."""
         self.paused.forget()
         for name in ("ovs-vswitchd", "ovsdb-server"):
             for identity in {self._identity(name), self._processes.pop(name, None)}:
                 if identity:
                     self._end(name, identity)
         folder = self.control.folder
+        if not isinstance(self._host, Sandbox):  # what is there goes with it
+            self._remove_taps()
         self._host.run(["rm", "-rf", folder])
         # The folder above goes with the last of its kind.
         self._host.run(["rmdir", folder.rpartition("/")[0]], check=False)
@@ -281,6 +286,17 @@ class OvsDaemons:
     def last_errors(self) -> str:
         lines = [line for line in self.logged_since() if re.search(r"\|(ERR|EMER|WARN)\|", line)]
         return " | ".join(line.split("|", 2)[-1] for line in lines[-3:]) or "its log holds no error"
+
+    def _remove_taps(self) -> None:
+        """Remove the tap devices of a daemon that ended without `exit --cleanup`: OVS makes them persistent
+        (TUNSETPERSIST in netdev-linux.c). One that is in use is another daemon's, and the kernel keeps it."""
+        if self._host.run(["test", "-d", self.control.folder], check=False).exit_status != 0:
+            return
+        ours = rf"^({OWN_TAP}|{re.escape(self.control.bridge)}|(?:{STAYS}|{COMES})\d+): tap"
+        names = re.findall(ours, self._host.run(["ip", "tuntap", "show"], check=False).stdout, re.MULTILINE)
+        if names:
+            commands = "".join(f"tuntap del dev {name} mode tap\n" for name in names)
+            self._host.run(["ip", "-force", "-batch", "-"], check=False, stdin=commands)
 
     def _copy_program(self, path: str) -> None:
         """Mount a fresh copy of a program at its place, in this sandbox only. All processes of a file share its pages

@@ -11,7 +11,7 @@ from time import monotonic as _now
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_count
-from ctbench.dut.abilities import FLOWS_ALLOWED, ControlPlane, Done
+from ctbench.dut.abilities import COMES, FLOWS_ALLOWED, ControlPlane, Done
 from ctbench.dut.base import CLOSED_S, Dut
 from ctbench.dut.kind import Ability
 from ctbench.dut.registry import ruleset_of
@@ -79,7 +79,7 @@ def port_churn(plane: ControlPlane) -> Action:
     """Return an action that adds ports one after the other, then deletes them, and so on, in addition to those that
     stay. A sample is one change: ten a second, as a cluster adds and deletes some six containers in that time (2024,
     `ovs-vswitchd-many-cpus`)."""
-    names = [f"pod{number}" for number in range(10)]
+    names = [f"{COMES}{number}" for number in range(10)]
     turns = cycle([("port_add_time", plane.add_port), ("port_delete_time", plane.delete_port)])
     changes = ((metric, change, name) for metric, change in turns for name in names)
 

@@ -20,7 +20,7 @@ from ctbench.doctor.found import FreeCard
 from ctbench.doctor.site import plan_hosts
 from ctbench.doctor.testbed_file import make_testbed_file
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.machine import ISOLATED, NET, NODE, PCI, Machine
+from ctbench.hosts.machine import BOOT, ISOLATED, NET, NODE, PCI, Machine
 from ctbench.testbed.config import TestbedConfig
 
 from .doctor_facts import XEON, ReplayedHost
@@ -306,7 +306,7 @@ def test_two_names_of_one_host_are_a_mistake(dut: str, generator: str, lab: dict
 
 def test_a_clone_with_the_same_mac_addresses_is_another_host(lab: dict[str, LabHost]) -> None:
     lab["tgen"] = LabHost(SHOWN)
-    lab["tgen"].answers["grep"] += f"\n{found.BOOT}\0another"
+    lab["tgen"].answers["grep"] += f"\n{BOOT}\0another"
     assert len(read(make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")).hosts) == 2
 
 

@@ -32,6 +32,7 @@ from ctbench.dut.rulesets import Ruleset, catalogue
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.dut.veth import IpRoute
 from ctbench.hosts.base import Completed
+from ctbench.hosts.machine import Placement
 
 PRINTED = Path(__file__).parents[1] / "data" / "linux-6.1"
 
@@ -161,7 +162,7 @@ def test_tables_of_legacy_are_named_and_leave_all_else_restored(version: str) ->
         there = {file: "filter", "/proc/sys/net/ipv4/ip_forward": "1"}
         return Completed(0, "".join(f"{path}\0{text}\n" for path, text in there.items() if path in argv), "")
 
-    router = LinuxRouterDut(Mock(run=run), Mock(), Mock(), interfaces=("ens0", "ens1"))
+    router = LinuxRouterDut(Mock(run=run, read=lambda _: ""), Mock(), Mock(), interfaces=("ens0", "ens1"))
     router._sysctls.set({"net/ipv4/ip_forward": "1"})
     router._links._affinities["/proc/irq/38/smp_affinity_list"] = "0-1"  # type: ignore[attr-defined]
     router._touched, asked[:] = True, []
@@ -169,6 +170,25 @@ def test_tables_of_legacy_are_named_and_leave_all_else_restored(version: str) ->
         with pytest.raises(TestbedError, match=f"filter in {file}"):
             router.restore()
     assert {"nft flush ruleset", "tee /proc/irq/38/smp_affinity_list", "sysctl -q -w net/ipv4/ip_forward=1"} < {*asked}
+
+
+def test_the_firewall_that_a_host_loads_when_it_boots_again_is_not_flushed() -> None:
+    asked = []
+
+    def run(argv: Sequence[str], *_: object, **__: object) -> Completed:
+        asked.append(argv)
+        if argv[0] == "cat":  # what it loaded is forgotten
+            return Completed(1, "", "")
+        return Completed(0, "table inet firewalld\n" if argv == ["nft", "list", "tables"] else "", "")
+
+    host = Mock(run=run, read=lambda _: "the second boot")
+    placed = Placement((0,), (1,), (0,))
+    router = LinuxRouterDut(host, Mock(), lambda _: placed, interfaces=("ens0", "ens1"))
+    router._versions, router._touched, router._boot = {"program": "6.8"}, True, "the first boot"
+    with pytest.raises(TestbedError, match="netfilter rules of its own"):
+        router.apply(Topology(datapath="linux-router", ruleset="forward"))
+    router.restore()
+    assert ["nft", "list", "tables"] in asked and ["nft", "flush", "ruleset"] not in asked
 
 
 @dataclass

@@ -11,6 +11,7 @@ from ctbench.doctor.cards import SHARED, UIO, VFIO
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import (
+    BOOT,
     CGROUP_ISOLATED,
     ISOLATED,
     NET,
@@ -24,7 +25,6 @@ from ctbench.hosts.machine import (
 )
 
 OVS = "ovs-dpdk"
-BOOT = "/proc/sys/kernel/random/boot_id"
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
 #: Class of a PCI device: a network controller.
 _NETWORK = "0x02"

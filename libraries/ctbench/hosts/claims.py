@@ -23,10 +23,9 @@ from ctbench.base.text import brief
 from ctbench.hosts.base import Host, Process
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import ends_with_us
-from ctbench.hosts.machine import CPU, read_files
+from ctbench.hosts.machine import BOOT, CPU, read_files
 
 FOLDER = "/run"
-_BOOT = "/proc/sys/kernel/random/boot_id"
 #: What flock(1) runs: it says that the host is claimed, and again each half minute. A connection whose other end is
 #: gone without a word ends when what was written to it is not acknowledged, after some 16 minutes: tcp(7),
 #: tcp_retries2.
@@ -104,7 +103,7 @@ class Claim:
         machine, device and inode. Return empty texts for a host that does not tell them."""
         host = self._hosts.host(name)
         try:
-            return host.read(_BOOT), host.run(["stat", "-c", "%d %i", *self._folders[name]]).stdout
+            return host.read(BOOT), host.run(["stat", "-c", "%d %i", *self._folders[name]]).stdout
         except TestbedError:
             return "", ""
 

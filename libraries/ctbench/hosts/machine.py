@@ -15,6 +15,8 @@ from ctbench.hosts.limits import NO_LIMITS, Limits, read_limits
 CPU, NODE = "/sys/devices/system/cpu", "/sys/devices/system/node"
 STATUS = "/proc/self/status"
 OS_RELEASE = "/etc/os-release"
+#: Another one at each boot; random(4).
+BOOT = "/proc/sys/kernel/random/boot_id"
 VULNERABILITIES = f"{CPU}/vulnerabilities"
 GOVERNOR = f"{CPU}/cpu0/cpufreq/scaling_governor"
 HUGEPAGES = "/sys/kernel/mm/hugepages"

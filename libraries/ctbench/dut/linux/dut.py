@@ -30,7 +30,7 @@ from ctbench.dut.table import dump, read_accounts, read_entries
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute, Links, VethLinks
 from ctbench.hosts.base import Host
-from ctbench.hosts.machine import STAT, Machine, Placement, read_files
+from ctbench.hosts.machine import BOOT, STAT, Machine, Placement, read_files
 from ctbench.hosts.sandbox import Sandbox
 
 #: Programs -> the package that has them (Debian, Ubuntu).
@@ -105,6 +105,8 @@ class LinuxDut(Dut):
         self._asked_sysctls: dict[str, str] = {}
         #: Whether the host has anything of ours.
         self._touched = False
+        #: The boot of the host (`BOOT`) in which that was set up.
+        self._boot = ""
         self._start: link_health.LinkReading | None = None
         self._trial: link_health.LinkReading | None = None
         #: What `health` read last.
@@ -114,9 +116,10 @@ class LinuxDut(Dut):
         placement = self._real_cpus(self.placement(topology))
         self._ruleset_of(topology)
         self._require_programs()
-        if not self._touched and not any(self._links.peers):
+        boot = self._host.read(BOOT)
+        if (not self._touched or boot != self._boot) and not any(self._links.peers):
             self._netfilter.require_none()
-        self._touched = True
+        self._touched, self._boot = True, boot
         self._clear()
         try:
             self._set_sysctls(COMMON_SYSCTLS, where_known=True)
@@ -353,7 +356,7 @@ class LinuxDut(Dut):
         self._applied = self._start = self._trial = self._last = None
         self._asked_sysctls = {}
         steps: Sequence[Callable[[], None]] = (
-            self._netfilter.clear,
+            self._clear_rules,
             self._unconfigure,
             partial(unstack, self._ip),
             self._links.remove,
@@ -368,6 +371,11 @@ class LinuxDut(Dut):
                 errors.append(error)
         if errors:
             raise errors[0]
+
+    def _clear_rules(self) -> None:
+        """Remove the rules. After a reboot they are the host's own: ours went with it."""
+        if self._host.read(BOOT) == self._boot:
+            self._netfilter.clear()
 
     def _read(self) -> link_health.LinkReading:
         files = read_files(self._host, STAT, link_health.SOFTNET)

@@ -121,9 +121,23 @@ def test_every_queue_is_polled_and_no_thread_idles_while_another_has_several(
 
 
 def test_a_port_that_is_not_there_is_a_difference() -> None:
-    assert differing_devices("port0", None, Topology(), 2) == ["port0: asked a port, found none"]
-    other = {"rx_queues": 2, "tx_queues": 2, "rx_descriptors": 2048, "tx_descriptors": 2048}
-    assert differing_devices("port0", other, Topology(), 2) == ["rx_queues of port0: asked 1, found 2"]
+    assert differing_devices("port0", None, Topology(), 2, {}) == ["port0: asked a port, found none"]
+    assert differing_devices("port0", TWO_QUEUES, Topology(), 2, {}) == ["rx_queues of port0: asked 1, found 2"]
+
+
+TWO_QUEUES = {"rx_queues": 2, "tx_queues": 2, "rx_descriptors": 2048, "tx_descriptors": 2048}
+
+
+def test_pmd_threads_share_transmit_queues_and_a_card_with_too_few_receive_queues_is_not_measured() -> None:
+    few = {"max_rx_queues": "2", "max_tx_queues": "2"}  # a virtual function
+    assert differing_devices("port0", TWO_QUEUES, Topology(cpus=4, rx_queues=2), 5, few) == []
+    with pytest.raises(MissingResource, match="port0: 4 receive queues are needed, and its device has 2 at most"):
+        differing_devices("port0", TWO_QUEUES, Topology(rx_queues=4), 2, few)
+    more = {"max_rx_queues": "64", "max_tx_queues": "64"}  # Open vSwitch follows later
+    assert differing_devices("port0", TWO_QUEUES, Topology(cpus=2, rx_queues=4), 3, more) == [
+        "rx_queues of port0: asked 4, found 2",
+        "tx_queues of port0: asked 3, found 2",
+    ]
 
 
 def test_each_error_and_each_stall_is_told_once_and_the_rest_is_normal() -> None:

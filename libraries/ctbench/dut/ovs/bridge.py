@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 
-from ctbench.base.errors import TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.text import one_line
 from ctbench.dut.base import differing, wait_until
 from ctbench.dut.ovs import answers
@@ -172,13 +172,14 @@ class Bridge:
         return f"of its {asked} flows the bridge has {len(self._flows)}."
 
     def differences(self, topology: Topology, placement: Placement, rules: BridgeRules) -> list[str]:
-        """Return one clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
+        """Return one clause per difference, `what: asked …, found …`; empty when OVS is set up as asked. Raise
+        `MissingResource` as `differing_devices`."""
         control, conntrack = self._control, TABLE.of(topology)
         clauses = differing(options_of(topology, placement), control.other_config())
         clauses += differing_queues(control.ask(answers.QUEUES), topology, placement, rules.interfaces)
         devices, transmit = control.devices(rules.interfaces), self.devices.transmit_queues(topology)
-        for interface, columns in control.rows("Interface", rules.interfaces, "ofport", "mtu").items():
-            clauses += differing_devices(interface, devices.get(interface), topology, transmit)
+        for interface, columns in control.rows("Interface", rules.interfaces, "ofport", "mtu", "status").items():
+            clauses += differing_devices(interface, devices.get(interface), topology, transmit, columns["status"])
             found = {"OpenFlow number": columns["ofport"], "MTU": columns["mtu"]}
             clauses += differing({"OpenFlow number": NUMBERS[interface], "MTU": topology.mtu}, found, of=interface)
         for port in rules.ports:
@@ -286,12 +287,22 @@ def differing_queues(
     return found
 
 
-def differing_devices(interface: str, found: Mapping[str, int] | None, topology: Topology, transmit: int) -> list[str]:
+def differing_devices(
+    interface: str, found: Mapping[str, int] | None, topology: Topology, transmit: int, status: Mapping[str, str]
+) -> list[str]:
     """Return the differences in the configuration of an interface's device. `found`: None where Open vSwitch does not
-    show it. `transmit`: queues that it sends on."""
+    show it. `transmit`: queues that it sends on; PMD threads share them where the device has fewer, by its `status` in
+    the database. Raise `MissingResource` for a device with fewer receive queues than the topology asks for."""
     if found is None:
         return [f"{interface}: asked a port, found none"]
     queues = {"rx_queues": topology.rx_queues, "tx_queues": transmit}
+    most = {name: int(status.get(f"max_{name}", asked)) for name, asked in queues.items()}
+    if most["rx_queues"] < topology.rx_queues:
+        raise MissingResource(
+            f"{interface}: {topology.rx_queues} receive queues are needed, and its device has {most['rx_queues']} at "
+            "most."
+        )
+    queues["tx_queues"] = min(transmit, most["tx_queues"])
     return differing(queues | {"rx_descriptors": DESCRIPTORS, "tx_descriptors": DESCRIPTORS}, found, of=interface)
 
 

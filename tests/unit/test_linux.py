@@ -420,10 +420,23 @@ def test_a_card_that_is_gone_leaves_the_other_one_restored() -> None:
     assert set(host.cpus.values()) == {"0-1"} and host.up
 
 
-def test_the_hosts_own_entries_and_expired_ones_which_are_not_listed_are_not_the_duts() -> None:
-    listed = "tcp 6 58 ESTABLISHED src=192.0.2.1 dst=192.0.2.2 sport=1 dport=22\n"
-    said = {"cat": "3", "ip": "2: eth0    inet 192.0.2.2/30 scope global", "ipv4": listed, "ipv6": ""}
+@pytest.mark.parametrize(
+    ("source", "destination"),
+    [
+        ("192.0.2.1", "192.0.2.2"),
+        ("0.0.0.0", "255.255.255.255"),  # DHCP
+        ("192.0.2.1", "192.0.2.3"),  # NetBIOS
+        ("192.0.2.1", "239.255.255.250"),
+        ("fe80::1", "ff02::fb"),
+    ],
+)
+def test_the_hosts_own_entries_and_expired_ones_which_are_not_listed_are_not_the_duts(
+    source: str, destination: str
+) -> None:
+    listed = f"udp 17 29 src={source} dst={destination} sport=1 dport=22 [UNREPLIED]\n"
+    said = {"cat": "3", "ip": "2: eth0    inet 192.0.2.2/30 brd 192.0.2.3 scope global", "ipv4": listed, "ipv6": ""}
     host = Mock(run=lambda argv, **_: Mock(stdout=said[argv[-1] if argv[0] == "conntrack" else argv[0]]))
     assert netfilter.ConntrackTable(host).count() == 0
-    said["ipv4"] += listed.replace("192.0.2.", "16.0.0.")
-    assert netfilter.ConntrackTable(host).count() == 1
+    said["ipv6"] = "udp 17 29 src=2001:2:0:16::1 dst=2001:2:0:48::1 sport=1 dport=22 [UNREPLIED]\n"
+    said["ipv4"] += "udp 17 29 src=16.0.0.1 dst=48.0.0.1 sport=1 dport=22 [UNREPLIED]\n"
+    assert netfilter.ConntrackTable(host).count() == 2

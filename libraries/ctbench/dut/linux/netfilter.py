@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
+from ipaddress import ip_address
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.text import one_line
@@ -333,11 +334,12 @@ class ConntrackTable:
 
     def of_others(self) -> list[str]:
         """Return a line for each entry of a connection that does not end at the host itself, as that of a login to a
-        lab's router does. The kernel counts expired entries until it removes them, and does not list them."""
-        own = set(re.findall(r"inet6? ([\da-f.:]+)", self._host.run(["ip", "-o", "address"]).stdout))
+        lab's router does, and what it hears that is sent to all. The kernel counts expired entries until it removes
+        them, and does not list them."""
+        own = set(re.findall(r"(?:inet6?|brd) ([\da-f.:]+)", self._host.run(["ip", "-o", "address"]).stdout))
         listed = [self._host.run(["conntrack", "-L", "-f", family], check=False).stdout for family in ("ipv4", "ipv6")]
         ends = ((line, re.search(r"src=(\S+) dst=(\S+)", line)) for line in "\n".join(listed).splitlines())
-        return [line for line, found in ends if found and own.isdisjoint(found.groups())]
+        return [line for line, found in ends if found and own.isdisjoint(found.groups()) and not _is_to_all(found[2])]
 
     def limit(self) -> int | None:
         text = self._host.run(["cat", NF_CONNTRACK_MAX], check=False).stdout
@@ -352,6 +354,10 @@ class ConntrackTable:
     def statistics(self) -> dict[str, int]:
         """Return the table's counters since the namespace was made, all CPUs added; empty where there is none."""
         return parse_statistics(self._host.run(["conntrack", "-S"], check=False).stdout)
+
+
+def _is_to_all(address: str) -> bool:
+    return address == "255.255.255.255" or ip_address(address).is_multicast
 
 
 def parse_statistics(text: str) -> dict[str, int]:

@@ -123,14 +123,16 @@ def test_another_processor_and_a_system_without_apt_are_one_sentence(arguments: 
     assert "aarch64" in done.stderr
 
 
-def test_packages_that_cannot_be_installed_become_an_administrators_command(checkout: Checkout) -> None:
-    checkout.program("dpkg-query", 'case "$*" in *Depends*) echo librte-eal24;; *) exit 1;; esac')
+@pytest.mark.parametrize("unknown", ["exit 1", "echo 'not-installed '", "echo 'half-installed '"])
+def test_packages_that_cannot_be_installed_become_an_administrators_command(unknown: str, checkout: Checkout) -> None:
+    checkout.program("dpkg-query", f'case "$*" in *Depends*) echo librte-eal24;; *) {unknown};; esac')
     checkout.program("apt-get", 'case "$*" in *update*) ;; *) exit 100 ;; esac')
     checkout.program("sudo", "exit 1")
     done = checkout.run("setup")
     assert done.returncode == 6
     command = done.stderr.splitlines()[-1]
     assert "apt-get install" in command
+    assert "'python3-venv'" in command
     assert "'librte-net-memif24' 'librte-mempool-ring24'" in command
     assert not checkout.venv.exists()
 
@@ -166,7 +168,7 @@ def test_the_kernel_is_unpacked_once_and_a_newer_one_where_it_is_asked_for(
         ({"apt-cache": "exit 100"}, {}),
         ({"apt-get": "exit 100"}, {}),
         ({"dpkg-deb": "exit 2"}, {}),
-        ({"dpkg-query": 'case "$*" in *qemu*) exit 1;; *) echo "installed ";; esac', "sudo": "exit 1"}, {}),
+        ({"dpkg-query": 'case "$*" in *qemu*) printf not-;; esac; echo "installed "', "sudo": "exit 1"}, {}),
     ],
 )
 def test_without_kernel_or_packages_others_go_on(

@@ -64,7 +64,8 @@ drivers() {
 missing_of() {
     local package
     for package in "$@"; do
-        [[ $(dpkg-query --show --showformat '${db:Status-Status} ' "$package" 2>/dev/null) == *"installed "* ]] ||
+        # dpkg also knows packages that others only name ("not-installed"), and prints one state for each architecture.
+        [[ " $(dpkg-query --show --showformat '${db:Status-Status} ' "$package" 2>/dev/null)" == *" installed "* ]] ||
             printf '%s\n' "$package"
     done
 }

@@ -29,6 +29,13 @@ case "$*" in
 esac
 """
 
+#: A sudo that needs a password, which its user types where it may ask.
+SUDO = """
+[ "$1" != -n ] || { echo "sudo: a password is required" >&2; exit 1; }
+shift
+exec "$@"
+"""
+
 
 class Checkout:
     """A copy of ./run with a Python of its own, and programs that stand in for those of the system."""
@@ -59,15 +66,15 @@ class Checkout:
         program.chmod(0o755)
 
     def run(
-        self, *arguments: str, before: tuple[str, ...] = (), **environment: str
+        self, *arguments: str, stdin: int = subprocess.DEVNULL, **environment: str
     ) -> "subprocess.CompletedProcess[str]":
-        """`./run ARGUMENTS`, else `./run report x`, which needs nothing but the .venv, by way of what is `before`."""
+        """`./run ARGUMENTS`, else `./run report x`, which needs nothing but the .venv."""
         self.calls.write_text("")
         path = f"{self.folder}/bin:{os.environ['PATH']}"
         return subprocess.run(
-            [*before, "/bin/bash", str(self.folder / "run"), *(arguments or ("report", "x"))],
+            ["/bin/bash", str(self.folder / "run"), *(arguments or ("report", "x"))],
             env={**os.environ, "PATH": path, **environment},
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             capture_output=True,
             text=True,
             timeout=60,
@@ -135,6 +142,21 @@ def test_packages_that_cannot_be_installed_become_an_administrators_command(unkn
     assert "'python3-venv'" in command
     assert "'librte-net-memif24' 'librte-mempool-ring24'" in command
     assert not checkout.venv.exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="Root needs no sudo.")
+@pytest.mark.parametrize("terminal", [True, False])
+def test_sudo_asks_for_a_password_where_there_is_a_terminal(terminal: bool, checkout: Checkout) -> None:
+    checkout.program("dpkg-query", "echo 'not-installed '")
+    checkout.program("apt-get", f"[ ! -t 0 ] && echo $* >>{checkout.folder}/apt")
+    checkout.program("sudo", SUDO)
+    ends = os.openpty()
+    done = checkout.run("setup", stdin=ends[1] if terminal else subprocess.DEVNULL, CONNTRACK_SLA_EMULATED="no")
+    for end in ends:
+        os.close(end)
+    assert done.returncode == (0 if terminal else ExitStatus.NOTHING_MEASURED), done.stderr
+    assert ("a password is required" in done.stderr) == (not terminal)
+    assert (checkout.folder / "apt").exists() == terminal
 
 
 @pytest.fixture

@@ -40,11 +40,15 @@ awaited() {
 
 # --- system packages ------------------------------------------------------------------------------------------------
 
-# Runs "$@" as root. Fails when that cannot be had without asking a question nobody is there to answer.
+# sudo asks on the terminal itself, whatever the input of what it runs.
+can_ask=
+[[ ! -t 0 ]] || can_ask=yes
+
+# Runs "$@" as root. Fails when that takes an answer, and there is no terminal to ask on.
 as_root() {
     if ((EUID == 0)); then
         "$@"
-    elif [[ -t 0 ]]; then
+    elif [[ -n $can_ask ]]; then
         sudo -- "$@"
     else
         sudo -n -- "$@"

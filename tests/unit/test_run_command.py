@@ -29,6 +29,12 @@ case "$*" in
 esac
 """
 
+#: The apt-cache of a user who reads German: it translates kinds of dependencies, and no names of fields.
+APT_CACHE = """
+[ "$1" = depends ] || exec echo "Version: 1.2"
+[ "$LC_ALL" = C ] && word="Depends" || word="Hängt ab von"
+echo "  $word: linux-image-k"
+"""
 #: A sudo that needs a password, which its user types where it may ask.
 SUDO = """
 [ "$1" != -n ] || { echo "sudo: a password is required" >&2; exit 1; }
@@ -55,7 +61,7 @@ class Checkout:
         # Everything is installed, and apt knows a kernel of version 1.2.
         self.program("uname", "echo x86_64")
         self.program("dpkg-query", "echo 'installed '")
-        self.program("apt-cache", 'case $1 in depends) echo "  Depends: linux-image-k";; *) echo "Version: 1.2";; esac')
+        self.program("apt-cache", APT_CACHE)
         self.program("apt-get", 'case "$*" in *download*) touch linux-image-k_1.2.deb;; *) exit 100;; esac')
         self.program("dpkg-deb", 'mkdir -p "$3/boot" && echo unpacked >"$3/boot/vmlinuz-k"')
 

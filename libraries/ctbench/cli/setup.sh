@@ -122,7 +122,7 @@ emulated() {
         return 0
     }
     [[ ${1:-} == newest || ! -e $kernel/version ]] || return 0
-    package=$(apt-cache depends --no-recommends $EMULATED_KERNEL 2>/dev/null |
+    package=$(LC_ALL=C apt-cache depends --no-recommends $EMULATED_KERNEL 2>/dev/null |
         sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p') || true
     version=$(apt-cache show --no-all-versions "${package:-none}" 2>/dev/null | sed -n 's/^Version: //p') || true
     [[ ! -e $kernel/version || -n $version && $(<"$kernel/version") != "$package $version" ]] || return 0

@@ -262,6 +262,7 @@ DAMAGES = {
     "no Python": "rm .venv/bin/python",
     "a Python that may not be started": "chmod 644 .venv/bin/python",
     "no stamp": "rm .venv/stamp-requirements",
+    "of the system's last Python": "mv python3 python3.13 && ln -s python3.13 python3",
 }
 
 

@@ -174,8 +174,9 @@ make_venv() {
 is_sound() { [[ -x $python && -r $stamp && $(<"$stamp") == "$wanted" ]]; }
 
 build_venv() {
-    # A .venv that was copied along with its checkout has another place written into its scripts.
-    if [[ ! -x $python || $(head -1 "$venv/stamp-requirements" 2>/dev/null) != "$root" ]]; then
+    # A .venv that was copied along with its checkout has another place written into its scripts, and its packages are
+    # those of one version of Python, while the name of its Python is that of the system, whatever its version.
+    if [[ ! -x $python || $(head -2 "$venv/stamp-requirements" 2>/dev/null) != "$(head -2 <<<"$wanted")" ]]; then
         say "making $venv"
         # What is no folder of ours goes: a file, or a link, behind which may be the .venv of another checkout.
         [[ -d $venv && ! -L $venv ]] || rm -f -- "$venv"

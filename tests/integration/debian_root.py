@@ -65,8 +65,7 @@ class DebianRoot:
                 shutil.copyfile(file, copy)
         made = cls(folder)
         made.run("useradd", "--create-home", "--shell", "/bin/bash", USER).check_returncode()
-        sudoers = f"Defaults:{USER} !env_reset\n{USER} ALL=(ALL) NOPASSWD: ALL\n"
-        (folder / "etc" / "sudoers.d" / USER).write_text(sudoers)
+        (folder / "etc" / "sudoers.d" / USER).write_text(f"{USER} ALL=(ALL) NOPASSWD: ALL\n")
         return made
 
     @property

@@ -35,11 +35,11 @@ APT_CACHE = """
 [ "$LC_ALL" = C ] && word="Depends" || word="Hängt ab von"
 echo "  $word: linux-image-k"
 """
-#: A sudo that needs a password, which its user types where it may ask.
+#: A sudo that needs a password, which its user types where it may ask, and that drops the environment.
 SUDO = """
 [ "$1" != -n ] || { echo "sudo: a password is required" >&2; exit 1; }
 shift
-exec "$@"
+exec env -i PATH="$PATH" "$@"
 """
 
 
@@ -152,17 +152,21 @@ def test_packages_that_cannot_be_installed_become_an_administrators_command(unkn
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="Root needs no sudo.")
 @pytest.mark.parametrize("terminal", [True, False])
-def test_sudo_asks_for_a_password_where_there_is_a_terminal(terminal: bool, checkout: Checkout) -> None:
+def test_sudo_asks_on_a_terminal_and_apt_has_the_users_proxies(terminal: bool, checkout: Checkout) -> None:
+    proxies = {"http_proxy": "http://me:a b@proxy.example:3128", "https_proxy": "", "no_proxy": "mirror.example"}
+    environment = checkout.folder / "environment"
     checkout.program("dpkg-query", "echo 'not-installed '")
-    checkout.program("apt-get", f"[ ! -t 0 ] && echo $* >>{checkout.folder}/apt")
+    checkout.program("apt-get", f"[ ! -t 0 ] && env >{environment}")
     checkout.program("sudo", SUDO)
     ends = os.openpty()
-    done = checkout.run("setup", stdin=ends[1] if terminal else subprocess.DEVNULL, CONNTRACK_SLA_EMULATED="no")
+    stdin = ends[1] if terminal else subprocess.DEVNULL
+    done = checkout.run("setup", stdin=stdin, CONNTRACK_SLA_EMULATED="no", **proxies)
     for end in ends:
         os.close(end)
     assert done.returncode == (0 if terminal else ExitStatus.NOTHING_MEASURED), done.stderr
     assert ("a password is required" in done.stderr) == (not terminal)
-    assert (checkout.folder / "apt").exists() == terminal
+    known = environment.read_text().splitlines() if terminal else []
+    assert all(f"{name}={value}" in known for name, value in proxies.items()) == terminal
 
 
 @pytest.fixture

@@ -78,7 +78,12 @@ missing_of() {
 # make the packages' start-up calls do nothing. A daemon that runs already is left alone. In a container without
 # either of them the package's own script decides; installing a policy-rc.d would be a change to the host.
 apt_get() {
-    as_root env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 RUNLEVEL=1 \
+    local name proxies=()
+    # sudo drops what apt reads of proxies, with the rest of the environment.
+    for name in http_proxy https_proxy no_proxy; do
+        [[ ! -v $name ]] || proxies+=("$name=${!name}")
+    done
+    as_root env "${proxies[@]}" DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 RUNLEVEL=1 \
         apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 --quiet --yes "$@" </dev/null >&2
 }
 

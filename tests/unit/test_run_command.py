@@ -3,6 +3,7 @@ it makes a .venv once more that is damaged, and touches none of somebody else.
 
 `python3 -m venv`, pip, apt and dpkg are stand-ins here."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -55,6 +56,7 @@ class Checkout:
         self.python.chmod(0o755)
         shutil.copy(ROOT / "run", folder)
         setup = (ROOT / CLI / "setup.sh").read_text()
+        setup = setup.replace("/var/lib/apt/lists/lock", str(folder / "lists-lock"))
         (folder / CLI / "setup.sh").write_text(setup.replace("/usr/bin/python3", str(self.python)))
         for name in ("requirements.txt", "requirements-dev.txt"):
             shutil.copy(ROOT / name, folder)
@@ -167,6 +169,30 @@ def test_sudo_asks_on_a_terminal_and_apt_has_the_users_proxies(terminal: bool, c
     assert ("a password is required" in done.stderr) == (not terminal)
     known = environment.read_text().splitlines() if terminal else []
     assert all(f"{name}={value}" in known for name, value in proxies.items()) == terminal
+
+
+@pytest.mark.parametrize(
+    ("held", "status", "asked"),
+    [(True, 100, "update update install"), (False, 100, "update install"), (False, 1, "update")],
+)
+def test_apt_is_asked_again_while_another_has_its_lists(
+    held: bool, status: int, asked: str, checkout: Checkout
+) -> None:
+    calls = checkout.folder / "apt"
+    checkout.program("dpkg-query", "echo 'not-installed '")
+    checkout.program("sudo", 'shift 2; exec "$@"')
+    checkout.program("sleep", "")
+    checkout.program(
+        "apt-get",
+        f"""for word; do case $word in update | install) echo $word >>{calls} ;; esac; done
+        [ $(wc -l <{calls}) != 1 ] || exit {status}""",
+    )
+    with (checkout.folder / "lists-lock").open("w") as lock:
+        if held:
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+        done = checkout.run("setup", CONNTRACK_SLA_EMULATED="no")
+    assert calls.read_text().split() == asked.split()
+    assert done.returncode == (ExitStatus.NOTHING_MEASURED if status == 1 else 0)
 
 
 @pytest.fixture

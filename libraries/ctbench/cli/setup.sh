@@ -87,13 +87,26 @@ apt_get() {
         apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 --quiet --yes "$@" </dev/null >&2
 }
 
+# Fails where nothing can be done as root. apt does not wait for the lock of its lists, which another ./run may have, or
+# for minutes a machine that was just started: five minutes at most. Where a source of packages fails, others may do.
+update_lists() {
+    local lock
+    for _ in {1..30}; do
+        apt_get update && return
+        (($? == 100)) || return 1
+        lock=$(stat -c %i /var/lib/apt/lists/lock 2>/dev/null) && grep -q ":$lock " /proc/locks || return 0
+        say "another program has apt's lists of packages: trying again in ten seconds."
+        awaited sleep 10
+    done
+}
+
 # install_packages PACKAGE... : fails where one of them cannot be installed.
 install_packages() {
     local missing
     mapfile -t missing < <(missing_of "$@")
     ((${#missing[@]})) || return 0
     say "installing ${missing[*]} (about a minute)"
-    apt_get update && apt_get install --no-install-recommends "${missing[@]}" || return 1
+    update_lists && apt_get install --no-install-recommends "${missing[@]}" || return 1
     # The tests start an sshd of their own. One that nobody asked for must not listen after the next boot either.
     if [[ " ${missing[*]} " == *" openssh-server "* ]] && command -v systemctl >/dev/null; then
         as_root env SYSTEMD_OFFLINE=1 systemctl disable ssh.service ssh.socket >/dev/null 2>&1 || true

@@ -105,12 +105,21 @@ def made_checkout(checkout: Checkout) -> Checkout:
     return checkout
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["sla", "--help"], ["report", "-h"], ["help"], ["bogus"], []])
-def test_help_needs_nothing_that_is_installed(arguments: list[str], checkout: Checkout) -> None:
-    done = checkout.run(*arguments) if arguments else checkout.run("")
+@pytest.mark.parametrize(
+    "arguments",
+    ["--help", "sla --help", "report -h", "help", "bogus", "", "calibrate mine --help", "sla -t x -h", "check --help"],
+)
+def test_help_needs_nothing_that_is_installed(arguments: str, checkout: Checkout) -> None:
+    done = checkout.run(*arguments.split(" "))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("entered")
     assert not checkout.venv.exists()
+
+
+@pytest.mark.parametrize("arguments", ["check unit --help", "sla -- -h"])
+def test_help_of_another_program_needs_what_is_installed(arguments: str, checkout: Checkout) -> None:
+    assert checkout.run(*arguments.split()).returncode == 0
+    assert checkout.venv.exists()
 
 
 def test_without_a_python_or_with_one_that_is_too_old_there_is_one_sentence(checkout: Checkout) -> None:

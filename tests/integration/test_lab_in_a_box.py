@@ -82,7 +82,7 @@ def test_a_machine_that_cannot_begin_is_a_sentence_and_status_5(home: Path) -> N
 
 def test_the_doctor_finds_a_real_one_well_and_nothing_is_left_of_it() -> None:
     require()
-    known = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
+    known = {**os.environ, "PYTHONPATH": str(LIBRARIES), "LC_ALL": "C.UTF-8"}
     command = [*LAB, "start", *PROGRAM, "doctor", "lab-in-a-box"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=known, timeout=400, check=False)
     assert "the lab is ready after" in done.stderr

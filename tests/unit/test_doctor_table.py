@@ -1,5 +1,6 @@
 """The doctor's examination as a whole, and its table."""
 
+import locale
 from collections.abc import Callable
 from typing import Any
 
@@ -112,14 +113,23 @@ def test_a_mistake_in_the_file_is_one_sentence_and_status_4(
     assert capsys.readouterr().err.startswith("run: ")
 
 
-def test_something_to_mend_is_status_6(
-    status_of: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("encoding", "marks"), [("UTF-8", MARKS), ("ANSI_X3.4-1968", PLAIN_MARKS), ("ARMSCII-8", PLAIN_MARKS)]
+)
+def test_something_to_mend_is_status_6_in_marks_that_the_terminal_can_show(
+    encoding: str,
+    marks: dict[str, str],
+    status_of: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(HostPool, "host", unreachable)
+    monkeypatch.setattr(locale, "getencoding", lambda: encoding)
     assert status_of("doctor", "example-trex-xeon") == 6
     printed = capsys.readouterr()
     assert "\x1b" not in printed.out
-    assert printed.out.splitlines()[-1] == f"2 ✓, 2 ✗, 0 {DASH}: fix what is ✗, then look again."
+    counts = "2 {ok}, 2 {bad}, 0 {unknown}: fix what is {bad}, then look again."
+    assert printed.out.splitlines()[-1] == counts.format(**marks)
     assert "looking at" in printed.err
 
 

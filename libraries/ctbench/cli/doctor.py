@@ -2,6 +2,7 @@
 nothing unless it has to send frames. With `--write` it first writes a testbed file from what it finds."""
 
 import argparse
+import locale
 import os
 import sys
 from collections.abc import Iterator
@@ -75,8 +76,9 @@ def _ask_to_overwrite(target: Path) -> None:
 
 
 def _can_show(text: str) -> bool:
+    """True where the terminal can, by the locale: ./run has Python write UTF-8 whatever that is."""
     try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
+        text.encode(locale.getencoding())
+    except (UnicodeEncodeError, LookupError):  # LookupError: Python does not know the encoding
         return False
     return True

@@ -9,6 +9,7 @@ that are marked `root_too` run as root, one by one. Each of the two is one run o
 import contextlib
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -74,7 +75,7 @@ def as_nobody(folder: Path, *options: str) -> int:
     home.mkdir()
     subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", str(checkout), str(home)], check=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
-    own = {"HOME": str(home), "PATH": PATH, "USER": "nobody", "LOGNAME": "nobody"}
+    own = {"HOME": str(home), "PATH": PATH, "USER": "nobody", "LOGNAME": "nobody", "TMPDIR": str(folder.parent)}
     return status_of(started(checkout, kept | own, *options, drop=DROP))
 
 
@@ -131,7 +132,10 @@ def copy_venv(checkout: Path, target: Path) -> None:
 def folder_that_goes() -> Iterator[Path]:
     """A temporary folder that everybody may read. It is removed even if we are killed with -9: the end of a pipe tells
     a process that outlives us."""
-    folder = Path(tempfile.mkdtemp(prefix="conntrack-sla-"))
+    place = Path(tempfile.gettempdir()).resolve()
+    if os.geteuid() == 0 and not all(each.stat().st_mode & stat.S_IXOTH for each in (place, *place.parents)):
+        place = Path("/tmp")  # TMPDIR is closed to the user whom root runs tests as
+    folder = Path(tempfile.mkdtemp(prefix="conntrack-sla-", dir=place))
     folder.chmod(0o755)
     command = 'trap "" INT TERM HUP; cat; for again in 1 2 3 4 5; do rm -rf -- "$0" && break; sleep 1; done'
     with subprocess.Popen(

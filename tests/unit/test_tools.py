@@ -5,6 +5,7 @@ import math
 import random
 import re
 import struct
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from ctbench.base.yaml_files import load
 from ctbench.measure import start_rule
 from ctbench.results import store
 from ctbench.testbed.config import TestbedConfig
-from tools import lab, prove
+from tools import all_tests, lab, prove
 from tools.benchmarks import replay
 
 from .test_report_candidate import row
@@ -128,3 +129,15 @@ def test_what_a_record_has_decides_its_promises_as_it_did() -> None:
     words = [kept[test][metric][0] for test, metric in met]
     assert len(rows) == 11 and words.count("met") > 10 and set(words) == {"met", ""}
     assert {each["origin"] for each in rows} == {"integration tests"}
+
+
+@pytest.mark.parametrize(("user", "mode", "stays"), [(0, 0o755, True), (0, 0o700, False), (1000, 0o700, True)])
+def test_the_folder_of_roots_tests_is_one_that_others_reach(
+    user: int, mode: int, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        Path(place).chmod(mode)
+        monkeypatch.setattr(tempfile, "tempdir", place)
+        monkeypatch.setattr("os.geteuid", lambda: user)
+        with all_tests.folder_that_goes() as folder:
+            assert folder.parent == (Path(place) if stays else Path("/tmp"))

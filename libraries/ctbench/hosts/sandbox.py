@@ -207,7 +207,8 @@ def why_forbidden(stderr: str, settings: Path = Path("/proc/sys")) -> str:
     said = " | ".join(stderr.strip().splitlines()[-2:]) or "no reason given"
     return (
         f"Namespaces cannot be made here ({said}): in a container, allow them "
-        "(podman or docker: --security-opt seccomp=unconfined --security-opt unmask=ALL), or run on the machine itself."
+        "(podman or docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined; docker: also "
+        "--security-opt apparmor=unconfined), or run on the machine itself."
     )
 
 

@@ -205,6 +205,7 @@ def test_free_hugepages_are_used_or_the_record_says_what_to_type(free: int, huge
     options = dpdk_options(memory, (0,), cards=False)
     assert ("--in-memory" in options["dpdk-extra"]) == huge  # DPDK refuses it together with --no-huge
     assert options.get("dpdk-socket-mem") == ("1024" if huge else None)
+    assert options["dpdk-probe-at-init"] == "true"  # of DPDKs in parts, else the driver of each bus is needed
 
 
 PAGES = "/sys/devices/system/node/node{}/hugepages/hugepages-2048kB/{}_hugepages"

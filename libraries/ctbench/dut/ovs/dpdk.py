@@ -282,7 +282,9 @@ def dpdk_options(memory: Memory, nodes: Sequence[int], *, cards: bool) -> dict[s
     if cards and not memory.hugepages:
         raise MissingResource(f"A network card needs hugepages for DPDK: {memory.advice}")
     pages = "--in-memory" if memory.hugepages else f"--no-huge --legacy-mem -m {memory.megabytes}"
-    options = {"dpdk-init": "true", "dpdk-extra": pages if cards else f"--no-pci {pages}"}
+    # Open vSwitch 4.0 forbids each bus otherwise, and DPDK ends where the driver of one is not installed.
+    options = {"dpdk-init": "true", "dpdk-probe-at-init": "true"}
+    options["dpdk-extra"] = pages if cards else f"--no-pci {pages}"
     share = -(-memory.megabytes // len(nodes))
     of_nodes = (str(share if node in nodes else 0) for node in range(max(nodes) + 1))
     return options | ({"dpdk-socket-mem": ",".join(of_nodes)} if memory.hugepages else {})

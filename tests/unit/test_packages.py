@@ -78,8 +78,15 @@ def test_a_mistake_is_one_sentence(files: dict[str, bytes] | None, reason: str, 
     with pytest.raises(ConfigError, match=rf"{reason}.*\n  Expected"):
         unpack(debs)
     assert not list(tmp_path.glob("*/cache/*")), "nothing is left behind"
-    with pytest.raises(ConfigError, match="File name too long"):
-        unpack(tmp_path / ("x" * 300))
+
+
+def test_a_folder_that_may_not_be_read_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(ConfigError, match="Permission denied"):
+        unpack(tmp_path)
 
 
 def test_libraries_that_stop_this_machines_programs_are_named(tmp_path: Path) -> None:

@@ -94,6 +94,24 @@ def test_a_bridge_passes_frames_of_every_size(
     assert mtu == 1500 or "packet sockets" in str(generator.snapshot()["wiring"])
 
 
+def test_the_tag_of_a_vlan_counts_although_the_kernel_takes_it_out_of_the_frame(
+    bridge: LinuxBridgeDut, generator: Generator
+) -> None:
+    """It does for packet sockets, which take the place of AF_XDP where frames are large."""
+    tagged = PACKETS.model_copy(update={"vlan": 100})
+
+    def make() -> Trial:
+        topology = Topology(datapath="linux-bridge", ruleset="forward", mtu=9000)
+        join(generator, bridge.apply(topology), largest_frame(PACKETS.model_copy(update={"frame_bytes": 9018})))
+        return generator.run_trial(tagged, Rate(LOAD), SECONDS)
+
+    trial = without_loss(make)
+    assert "packet sockets" in str(generator.snapshot()["wiring"])
+    assert trial.completed == trial.intended
+    each = [trial.tx_bytes[side] / trial.tx_packets[side] for side in ("client", "server")]
+    assert [trial.rx_bytes[side] / trial.rx_packets[side] for side in ("server", "client")] == each == [64, 64]
+
+
 def test_frames_pass_again_after_an_interface_dropped_some(
     sandbox: Sandbox, bridge: LinuxBridgeDut, generator: Generator
 ) -> None:

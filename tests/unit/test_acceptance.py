@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, MissingResource, OutputError, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
@@ -24,6 +24,7 @@ from ctbench.run.settings import RunSettings
 from ctbench.run.testbed_session import TestbedSession
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Rate
+from ctbench.traffic.profiles import load_profile
 
 from .simulated import FORWARDING
 from .simulated_run import (
@@ -282,12 +283,15 @@ def _other_testbed() -> dict[str, Any]:
         ({"programs": {"tested": "rebuilt"}}, False),
         ({"version": "0.1.0+changed"}, False),
         ({"rules": "changed"}, False),
+        ({"failed": "Execution terminated by signal"}, False),
     ],
 )
 def test_a_row_that_has_a_record_in_the_folder_is_measured_again_where_something_has_changed(
     simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], counts: bool
 ) -> None:
-    record = simulated.begin("run", campaign=GATING).measure(FORWARD)
+    before = simulated.begin("run", campaign=GATING)
+    record = before.measure(FORWARD)
+    before.run.note_end(record.suite, record.test, change.get("failed", ""))
     simulated.programs = change.get("programs", {})
     monkeypatch.setattr(acceptance, "SUITE_VERSION", change.get("version", record.tool_version))
     monkeypatch.setattr(acceptance, "rules_of", lambda _: change.get("rules", record.environment.dut.rules))
@@ -304,6 +308,25 @@ def test_a_row_that_has_a_record_in_the_folder_is_measured_again_where_something
         assert again.measure(FORWARD).verdict == "met"
     (stored,) = store.read_stored(again.run.output)[0]
     assert (stored.record.started == record.started) == counts, "the record of before has stepped aside"
+
+
+def test_a_record_that_a_full_disk_did_not_take_does_not_count(
+    simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OutputError("no space left on the device.")
+
+    monkeypatch.setattr(store, "write", full)
+    started = simulated.begin()
+    with pytest.raises(OutputError):
+        started.measure(FORWARD)
+    assert not started.run.note_end("Suite", "Test", "no space left on the device.")
+
+
+def test_a_topology_that_a_row_compares_with_and_that_is_none_is_a_mistake_in_a_file() -> None:
+    own = {"ratio": {"to": "ovs-dpdk/forward", "rate": ">= 66%"}}
+    with pytest.raises(ConfigError, match="ratio"):
+        RunSettings.load().promising(FORWARD, load_profile("short-lived"), own)
 
 
 def test_what_was_measured_of_a_test_that_is_skipped_now_does_not_count_any_more(simulated: SimulatedTestbed) -> None:

@@ -142,12 +142,13 @@ def test_the_base_counts_the_same_rows_and_writes_nothing_that_the_user_named(
 )
 def test_another_sla_gives_way_to_what_the_base_costs(
     made: Made, begun: list[CommandLine], package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    asked: tuple[str, ...],
+    asked: tuple[str, ...], capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     base, out = made(Counted(4000)), tmp_path / "out"
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("SLA: none-of-this-name\nCAMPAIGN: gate\n")
     assert gate(out, "--candidate", package, *asked) == 0
+    assert "no other SLA is used" in capsys.readouterr().out
     of_base = parse(base.calls[0][1:], SUITES).chosen
     assert (of_base["sla"], begun[0].chosen["sla"]) == ("local", str(out / "counts-of-base.yaml"))
     assert (of_base["campaign"], begun[0].chosen["campaign"]) == ("gate", "gate")

@@ -52,7 +52,8 @@ def test_several_runs_need_a_folder_of_their_own(run: Path, tmp_path: Path, caps
 
 def test_a_folder_that_is_no_run_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
-    for folder in ("nowhere", str(tmp_path / "empty")):
+    (tmp_path / "closed").mkdir(mode=0)
+    for folder in ("nowhere", str(tmp_path / "empty"), str(tmp_path / "closed")):
         assert commands.status("report", [folder]) == 4
         first, expected = capsys.readouterr().err.splitlines()
         assert first == f"run: {folder}: holds no run."

@@ -2,6 +2,7 @@
 verdict; with --testbeds, what is refused before anything starts and where results are gathered."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import commands
@@ -172,6 +173,22 @@ def test_what_is_named_through_latest_is_that_of_the_run_before(
     again = ["--console", "none", "-d", "../results/second", "--rerunfailedsuites", "../results/latest/output.xml"]
     assert commands.status("sla", again) == 5
     assert latest.resolve() == checkout / "results" / "second" != first
+
+
+def test_a_row_without_a_floor_that_is_named_is_measured_on_a_pool_as_well(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def run(_members: object, _folder: Path, arguments: Sequence[str], _run_id: str) -> int:
+        asked.extend(arguments)
+        return 0
+
+    monkeypatch.setattr(sla.pool, "run", run)
+    monkeypatch.setattr(sla, "make_pool", lambda *_: ["a member"])
+    (checkout / "suites" / "a.robot").write_text(SUITE % "met")
+    commands.status("sla", ["--testbeds", "local,local", "--test", "Passes"])
+    assert asked[:2] == ["--variable", "BY_NAME:true"]
 
 
 def test_a_run_without_a_result_leaves_latest_where_it_was(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,8 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     asked_for = {"--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
     if option := next((name for name, given in asked_for.items() if given), ""):
         raise ConfigError(f"{option}: does not go with a kernel as the candidate.\n  Expected no such option.")
+    if "sla" in chosen:
+        print("What the base costs is the SLA of this run: no other SLA is used.")
     check_names(command, (), SUITES)
     base, candidate = chosen.get("base", "distribution"), chosen["candidate"]
     if os.path.realpath(base) == os.path.realpath(candidate):

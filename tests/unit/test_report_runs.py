@@ -52,12 +52,18 @@ def test_several_runs_need_a_folder_of_their_own(run: Path, tmp_path: Path, caps
 
 def test_a_folder_that_is_no_run_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
-    (tmp_path / "closed").mkdir(mode=0)
-    for folder in ("nowhere", str(tmp_path / "empty"), str(tmp_path / "closed")):
+    for folder in ("nowhere", str(tmp_path / "empty")):
         assert commands.status("report", [folder]) == 4
         first, expected = capsys.readouterr().err.splitlines()
         assert first == f"run: {folder}: holds no run."
         assert expected.startswith("  Expected a folder that ./run sla wrote")
+
+
+def test_a_folder_that_is_closed_to_this_user_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    assert commands.status("report", [closed]) == 4
+    assert f"run: {closed}" in capsys.readouterr().err
 
 
 @pytest.fixture

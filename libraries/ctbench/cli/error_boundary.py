@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ctbench.base.errors import CtbenchError, ExitStatus, MissingResource, OutputError, sentence_of
+from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, MissingResource, OutputError, sentence_of
 from ctbench.base.paths import ROOT
 from ctbench.base.text import brief, printable
 
@@ -55,6 +55,10 @@ def _as_known(error: BaseException) -> CtbenchError:
         return OutputError(
             f"{where}cannot be written ({error.strerror}). What was written before is kept. "
             "Expected a disk with space left, or another folder (--outputdir)."
+        )
+    if isinstance(error, PermissionError) and error.filename:
+        return ConfigError(
+            f"{brief(str(error.filename), SHOWN)}: {error.strerror}. Expected files and folders that this user may use."
         )
     if isinstance(error, ImportError):
         return MissingResource(

@@ -364,6 +364,8 @@ class Interrupts:
     #: A card that is there no more.
     gone: str = ""
     cpus: dict[str, str] = field(default_factory=lambda: dict.fromkeys(("38", "39", "40", "50", "51"), "0-1"))
+    #: Of each card, and their scope.
+    address: tuple[str, str] = ("fe80::5054:ff:fe12:3456", "link")
 
     def run(self, argv: Sequence[str], *_: object, check: bool = True, stdin: str = "") -> Completed:
         if self.gone and (self.gone in argv or f" {self.gone} " in stdin):
@@ -377,7 +379,8 @@ class Interrupts:
                     self.up = line.endswith(" up") or (self.up and not line.endswith(" down"))
                     self.cpus |= dict.fromkeys(self.cpus, "0") if line.endswith(" up") else {}
             case ["ip", "-json", *_]:
-                said = json.dumps([{"mtu": 1500, "flags": ["UP"]}])
+                found = dict(zip(("local", "scope"), self.address, strict=True))
+                said = json.dumps([{"mtu": 1500, "flags": ["UP"], "addr_info": [found]}])
             case ["readlink", *_]:
                 said = "/sys/devices/pci0000:00/0000:00:05.0/virtio2"
             case ["ls", "/sys/class/net/a/device/../msi_irqs"]:
@@ -407,6 +410,15 @@ def test_the_interrupts_of_a_queue_go_to_one_cpu_also_those_of_a_virtio_card() -
     ]
     links.remove()
     assert set(host.cpus.values()) == {"0-1"}
+
+
+def test_a_card_with_an_address_of_its_own_is_not_touched() -> None:
+    host: Any = Interrupts(address=("192.0.2.17", "global"))
+    links = CardLinks(IpRoute(host), ("a",))
+    with pytest.raises(MissingResource, match=r"the lab: a has the address 192\.0\.2\.17 of its own"):
+        links.make(9000, 1, (4, 5))
+    links.remove()
+    assert host.up and set(host.cpus.values()) == {"0-1"}
 
 
 def test_a_card_that_is_gone_leaves_the_other_one_restored() -> None:

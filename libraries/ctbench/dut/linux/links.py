@@ -105,8 +105,15 @@ class CardLinks(Links):
         missing = [name for name in self.interfaces if not self._ip.has(name)]
         if missing:
             raise MissingResource(f"{self._ip.host.name}: there is no interface {' and no '.join(missing)}.")
-        for name in self.interfaces:
-            link = self._ip.show("link", "show", "dev", name)[0]
+        cards = {name: self._ip.show("address", "show", "dev", name)[0] for name in self.interfaces}
+        for name, link in cards.items():
+            own = [found["local"] for found in link["addr_info"] if found["scope"] == "global"]
+            if own:  # the host may be reached by it, and its routes would be lost as the card goes down
+                raise MissingResource(
+                    f"{self._ip.host.name}: {name} has the address {own[0]} of its own. Expected a card that nothing "
+                    f"else uses: name another one, or remove its addresses (ip address flush dev {name})."
+                )
+        for name, link in cards.items():
             if name not in self._found:  # what a driver does as a card comes up is not what was found
                 self._found[name] = link["mtu"], "UP" in link["flags"]
                 self._affinities |= read_files(self._ip.host, *map(_cpus_of, self._interrupts(name)))

@@ -13,12 +13,16 @@ from ctbench.traffic.trex.source import DEFAULT_SYNC_PORT, OTHER_THREADS, TrexGe
 LEAST_FLOWS = 1 << 20
 #: The largest table of a data plane thread: above 20 million flow objects TRex aborts (bp_sim.cpp).
 LARGEST_TABLE = 1 << 23
-#: Seconds that TRex keeps a flow beyond its data, seen, and what set-up and a full DUT may add.
-FLOW_LINGER_S = 1.0
+#: Seconds that TRex keeps a connection besides its lifetime: 5 s where the SYN is lost (tcp_timer.h, TCPTV_KEEP_INIT),
+#: and half a second after its end, so that a DUT that passes nothing does not fill the table. One that loses data is
+#: kept longer: with half as many to spare, such a DUT can fill it only in a trial of more than 8 s with its ramp-up,
+#: which is invalid then. A place in a table takes 16 bytes and a connection about 1 kB of TRex' ordinary memory: ASTF
+#: takes no hugepages for them (closehash.h, flow_table.cpp).
+FLOW_LINGER_S = 5.5
 
 
 def concurrent_flows(profile: ConnectionProfile, load: float) -> int:
-    """Return how many connections of `profile` are open at the same time when `load` begin each second."""
+    """Return how many connections of `profile` TRex keeps at the same time when `load` begin each second."""
     return round(load * (profile.mean_lifetime_s + FLOW_LINGER_S))
 
 

@@ -3,8 +3,10 @@ or no process any more. TRex itself is not needed: a folder without it, or with 
 for."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -62,6 +64,29 @@ HELD = f"""{OTHER_MODE.replace("STL", "ASTF")}
         return "somebody"
     def disconnect(self, stop_traffic):
         pass
+"""
+#: One that takes a second for its answer, and says in the file `said` of its folder what it is told in the end.
+LATE = f"""{HELD}
+    def acquire(self, force):
+        pass
+    def reset(self):
+        pass
+    def is_connected(self):
+        return True
+    def get_global_cfg(self):
+        return {{"sched_max_stretch": 0.5}}
+    def set_global_cfg(self, settings):
+        print(settings["sched_max_stretch"], file=said)
+    def get_server_system_info(self):
+        return {{"ports": [{{"index": 0}}, {{"index": 1}}]}}
+    def get_formatted_info(self, sync):
+        return {{}}
+    def stop(self, pid_input):
+        time.sleep(1)
+    def disconnect(self, stop_traffic, release_ports):
+        print("released" * release_ports, file=said)
+import pathlib, time
+said = pathlib.Path(__file__).parents[2].joinpath("said").open("w", buffering=1)
 """
 
 
@@ -132,7 +157,25 @@ def test_a_client_without_library_or_server_or_that_is_refused_says_why(
     assert error.value.owners == (("somebody",) if does == HELD else ())
 
 
-def test_a_client_that_hangs_ends_with_its_time(worker: TrexWorker, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("timeout", "ended"), [(0.1, GeneratorError), (PATIENCE_S, KeyboardInterrupt)])
+def test_a_client_that_answers_late_or_after_ctrl_c_still_sets_back_and_releases(
+    worker: TrexWorker, tmp_path: Path, timeout: float, ended: type[BaseException]
+) -> None:
+    client_that(tmp_path, LATE)
+    worker.call("connect", PATIENCE_S, **CONNECT)
+    pressed = threading.Timer(0.3, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    if ended is KeyboardInterrupt:
+        pressed.start()
+    with pytest.raises(ended):
+        worker.call("stop", timeout)
+    assert not worker.is_running and not workers_of(tmp_path)
+    assert (tmp_path / "said").read_text().split() == ["0.002", "0.5", "released"]
+
+
+def test_a_client_that_hangs_ends_with_its_time(
+    worker: TrexWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(found_client, "WORKER_STOP_S", 0.1)
     client_that(tmp_path, "import time; time.sleep(3600)")
     with pytest.raises(GeneratorError, match=r"did not answer to connect within 0\.5 s"):
         worker.call("connect", 0.5, **CONNECT)

@@ -228,28 +228,28 @@ class TrexWorker:
             self._socket.sendall(json.dumps(request).encode() + b"\n")
             reply = json.loads(self._answers.readline())
         except TimeoutError:
-            self.close(0.0)
+            self.close()
             raise GeneratorError(f"TRex' client did not answer to {do} within {timeout:g} s.") from None
         except (OSError, ValueError):
             said = self._complaint()
-            self.close(0.0)
+            self.close()
             raise GeneratorError(f"TRex' client ended in the middle of {do}{said}.") from None
         except BaseException:  # Ctrl-C: what is under way would be taken for the answer to the next question
-            self.close(0.0)
+            self.close()
             raise
         if "error" in reply:
             raise TrexRefused(reply["error"], reply["owners"])
         return reply["result"]
 
-    def close(self, patience_s: float = WORKER_STOP_S) -> None:
-        """End the process, which stops the traffic and releases TRex' ports; kill it after `patience_s` seconds. May be
-        called twice."""
+    def close(self) -> None:
+        """End the process, which stops the traffic and releases TRex' ports, also where its answer was late; kill it
+        after `WORKER_STOP_S` seconds. May be called twice."""
         if self._socket is not None and self._answers is not None:
             self._answers.close()
             self._socket.close()
             self._socket = self._answers = None
         if self._process is not None:
-            deadline = time.monotonic() + patience_s
+            deadline = time.monotonic() + WORKER_STOP_S
             while self._process.is_running() and time.monotonic() < deadline:
                 time.sleep(0.01)
             self._process.stop(timeout=1.0)

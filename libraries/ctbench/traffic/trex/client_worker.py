@@ -8,6 +8,7 @@ Started as `PYTHON -I -S client_worker.py --socket PATH --client FOLDER`; standa
 """
 
 import argparse
+import contextlib
 import importlib
 import inspect
 import json
@@ -417,8 +418,9 @@ def main() -> None:
     session = Session(options.client, options.also)
     requests: queue.Queue[bytes | None] = queue.Queue()
     threading.Thread(target=_read, args=(connection, requests), daemon=True).start()
-    while (line := requests.get()) is not None:
-        connection.sendall(json.dumps(answer(session, json.loads(line))).encode() + b"\n")
+    with contextlib.suppress(OSError):  # an answer that is too late has no reader any more
+        while (line := requests.get()) is not None:
+            connection.sendall(json.dumps(answer(session, json.loads(line))).encode() + b"\n")
     try:
         session.disconnect()
     finally:

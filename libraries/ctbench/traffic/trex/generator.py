@@ -109,14 +109,16 @@ class TrexTrafficGenerator(TrafficGenerator):
         self._connected = now
 
     def _take_ports(self, mode: str, place: Place, force: bool = False) -> dict[str, object]:
-        """Connect the client and acquire the ports. `force`: from a killed run of ours that still holds them."""
+        """Connect the client and acquire the ports. `force`: from a killed run of ours that still holds them, or
+        from the client before, which TRex answered too late to release them."""
         try:
             answer: dict[str, object] = self._worker.call(
                 "connect", CONNECT_S, mode=mode, ports=self._ports, user=str(Owner.myself()), force=force, **place,
             )  # fmt: skip
         except TrexRefused as refused:
             owners = [Owner.parse(owner) for owner in refused.owners]
-            if force or not owners or not all(owner and owner.is_gone() for owner in owners):
+            ours = (owner and (owner.is_gone() or owner == Owner.myself()) for owner in owners)
+            if force or not owners or not all(ours):
                 raise
             return self._take_ports(mode, place, force=True)
         return answer

@@ -283,6 +283,28 @@ def test_long_lives_make_a_long_ramp_up(light: Recording, monkeypatch: pytest.Mo
     assert slept[0] == trial.ramp_up_s == pytest.approx(astf.RAMP_UP_S + 2 * astf.LATE_TIMERS)
 
 
+def test_what_trex_takes_to_answer_is_not_in_the_time_between_two_readings(
+    light: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, asked_s, worker = [100.0], list[float](), ReplayedWorker(light)
+    answer = worker.call
+
+    def late(do: str, timeout: float, **arguments: Any) -> Any:
+        asked_s.extend(now_s * (do == "stats"))
+        now_s[0] += 0.02
+        return answer(do, timeout, **arguments)
+
+    def sleep(seconds: float) -> None:
+        now_s[0] += seconds
+
+    monkeypatch.setattr(worker, "call", late)
+    monkeypatch.setattr(astf.time, "monotonic", lambda: now_s[0])
+    astf.run_trial(worker, light.ports, light.profile, light.load, light.duration_s, sleep)
+    _, begin_s, *later_s = asked_s
+    steps = round(light.duration_s / astf.STEP_S)
+    assert [at - begin_s for at in later_s[:steps]] == pytest.approx([astf.STEP_S * (n + 1) for n in range(steps)])
+
+
 def profile(**keys: object) -> ConnectionProfile:
     return ConnectionProfile(name="p", **keys)  # type: ignore[arg-type]
 

@@ -10,6 +10,7 @@ from golden import GOLDEN
 from pages import read_page, rows_of
 
 from ctbench.base.errors import CtbenchError
+from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import sla
 from ctbench.report import console
 from ctbench.report.charts.chart import Bars
@@ -59,7 +60,9 @@ def test_a_folder_that_is_no_run_is_one_sentence(run: Path, tmp_path: Path, caps
         assert expected.startswith("  Expected a folder that ./run sla wrote")
 
 
-def test_a_folder_that_is_closed_to_this_user_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_closed_to_this_user_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0)
     assert commands.status("report", [closed]) == 4
@@ -74,7 +77,10 @@ def passing(tmp_path: Path) -> Path:
     return suite
 
 
-def test_a_run_that_measured_nothing_has_robots_report_alone_and_old_notes_are_gone(passing: Path) -> None:
+def test_a_run_that_measured_nothing_has_robots_report_alone_and_old_notes_are_gone(
+    passing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RESULTS_VARIABLE, str(passing.parent / "results"))
     folder = passing.parent / "out"
     folder.mkdir()
     store.note_without_record([WithoutRecord(suite="S", test="T", outcome="skipped", reason="old")], folder)

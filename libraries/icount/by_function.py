@@ -13,7 +13,7 @@ from pathlib import Path
 
 from icount.errors import IcountError
 from icount.image import compile_program
-from icount.machine import Asked, Log, Workload, run_all
+from icount.machine import Asked, Log, Workload, run_all, version
 
 #: Section types of tables of symbols, the type of a symbol that is a function, and of a segment that is loaded.
 _SYMTAB, _DYNSYM, _FUNCTION, _LOAD = 2, 11, 2, 1
@@ -143,6 +143,13 @@ _MOST_ERROR = 1e-4
 _READS_THE_COUNTER = bytes.fromhex("0f3148c1e220")
 
 
+def plugin_for(qemu: str) -> bytes:
+    """Return the plugin, compiled for a version of QEMU. What tcc makes does not say that it needs no executable stack,
+    and glibc 2.41 and later do not load that."""
+    per_cpu = int(qemu.partition(".")[0]) >= 9
+    return compile_program(_HERE / "plugin.c", "gcc", "-fPIC", "-shared", *["-DPER_CPU"] * per_cpu)
+
+
 def count_functions(
     folder: Path, files: Mapping[str, bytes], ready: Asked, given: Mapping[str, bytes], at_once: int = 1
 ) -> dict[str, dict[Workload, dict[str, float]]]:
@@ -151,7 +158,7 @@ def count_functions(
     found: dict[str, dict[Workload, dict[str, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="functions-", dir=folder) as own:
         here, inside = Path(own), Path(own).name
-        (here / "plugin.so").write_bytes(compile_program(_HERE / "plugin.c", "-shared"))
+        (here / "plugin.so").write_bytes(plugin_for(version()))
         mark, last = _mark(files["/guest/traffic"]), (_HERE / "last.sh").read_bytes()
         asked = [
             replace(ready, given=one + last, more=(

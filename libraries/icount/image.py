@@ -221,15 +221,16 @@ def _place(path: Path) -> str:
     return name if name.startswith("usr/") else f"usr/{name}"
 
 
-def compile_program(source: Path, how: str = "-static") -> bytes:
-    """Compile one of our own programs, or a shared object (`-shared`). Raise `Missing` where there is no compiler,
+def compile_program(source: Path, compiler: str = COMPILER, *how: str) -> bytes:
+    """Compile one of our own programs, by default a static one. Raise `Missing` where there is no compiler,
     `IcountError` where it fails."""
     with tempfile.TemporaryDirectory(prefix="ctbench-") as folder:
         target = Path(folder) / source.stem
-        argv = [str(find_program(COMPILER)), "-Wall", "-nostdlib", how, "-o", str(target), str(source)]
+        argv = [str(find_program(compiler)), "-Wall", "-nostdlib", *(how or ["-static"])]
+        argv += ["-o", str(target), str(source)]
         said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
         if said.returncode or not target.exists():
-            raise IcountError(f"{source.name} could not be compiled with {COMPILER}: {said.stderr.strip()[-300:]}")
+            raise IcountError(f"{source.name} could not be compiled with {compiler}: {said.stderr.strip()[-300:]}")
         return target.read_bytes()
 
 

@@ -1,6 +1,7 @@
 """An emulated machine: what it boots and what damaged it, an image kept as a file, instructions by function; what it
 says, its monitor, its process, its saved states. What goes wrong is a sentence."""
 
+import ctypes
 import gzip
 import io
 import json
@@ -20,9 +21,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctbench.base.paths import RULESETS
+from ctgen.library import FLAGS, built
 from icount import machine
 from icount.__main__ import by_name, main
-from icount.by_function import Symbols
+from icount.by_function import Symbols, plugin_for
 from icount.counter import Counter, Setup, _workloads
 from icount.errors import IcountError, Invalid, Missing
 from icount.image import (
@@ -255,6 +257,22 @@ def test_another_compiler_has_no_complaint(tmp_path: Path, name: str) -> None:
         pytest.skip("gcc is not installed")
     argv = ["gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-ffreestanding", "-fno-builtin", "-fno-stack-protector"]
     subprocess.run([*argv, "-c", "-o", tmp_path / f"{name}.o", GUEST / f"{name}.c"], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("version", "interface"),
+    [("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", 1), ("9.0.0", 2), ("10.0.3 (Debian 1:10.0.3+ds-0+deb13u1)", 2)],
+)
+def test_the_plugin_counts_by_the_interface_of_its_qemu(tmp_path: Path, version: str, interface: int) -> None:
+    qemu = ctypes.CDLL(str(built([Path(__file__).parents[1] / "qemu_plugins.c"], FLAGS)), ctypes.RTLD_GLOBAL)
+    plugin = ctypes.CDLL(str(written(tmp_path / "plugin.so", plugin_for(version))))
+    # QEMU refuses any other: QEMU_PLUGIN_VERSION and, since 9.0, QEMU_PLUGIN_MIN_VERSION.
+    assert ctypes.c_int.in_dll(plugin, "qemu_plugin_version").value == interface
+    out = tmp_path / "rounds"
+    arguments = (ctypes.c_char_p * 2)(f"out={out}".encode(), b"mark=1001")
+    assert plugin.qemu_plugin_install(ctypes.c_ulong(1), None, 2, arguments) == 0
+    qemu.qemu_run(3)  # the mark is a block's second instruction: a round, and the begin of another one
+    assert out.read_text() == "round\n1000 2\n"
 
 
 def test_parts_and_copies_of_a_function_count_as_it_and_the_dearest_stand_first() -> None:

@@ -154,8 +154,13 @@ def _openvswitch(ovs: str) -> bytes:
     if missing := [path for path in (*programs.values(), schema) if not path.is_file()]:
         raise Missing(f"This topology needs Open vSwitch, and {missing[0]} is missing.")
     libraries = {library for program in programs.values() for library in _libraries(program)}
-    entries = {"guest/vswitch.ovsschema": schema.read_bytes()}
-    entries |= {_place(library): library.read_bytes() for library in libraries}
+    entries: dict[str, bytes | str | None] = {"guest/vswitch.ovsschema": schema.read_bytes()}
+    places = {_place(library): library for library in libraries}
+    entries |= {place: library.read_bytes() for place, library in places.items()}
+    # Programs that do not name the folder of a library find it by ldconfig's list, or in /usr/lib, as here.
+    entries |= {
+        f"usr/lib/{library.name}": f"/{place}" for place, library in places.items() if not place.startswith("usr/lib")
+    }
     entries |= {f"usr/sbin/{name}": path.read_bytes() for name, path in programs.items()}
     return pack(entries)
 
@@ -216,9 +221,10 @@ def _libraries(program: Path) -> list[Path]:
 
 
 def _place(path: Path) -> str:
-    """Return the place of a file in the image, whose /lib is its /usr/lib."""
+    """Return the place of a file in the image, whose /lib is its /usr/lib. Any other is where it is on this host:
+    programs of a build have the folder of its libraries in them."""
     name = str(path).lstrip("/")
-    return name if name.startswith("usr/") else f"usr/{name}"
+    return f"usr/{name}" if name.startswith(("lib/", "lib64/")) else name
 
 
 def compile_program(source: Path, compiler: str = COMPILER, *how: str) -> bytes:

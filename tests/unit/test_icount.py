@@ -37,6 +37,7 @@ from icount.image import (
     make_image,
     open_kept,
     pack,
+    unpack,
 )
 from icount.kernel import Kernel, check_kernel, find_kernel, open_kernel
 from icount.machine import States, Workload, read_log
@@ -94,6 +95,20 @@ def test_what_can_change_a_count_makes_another_image(make: Callable[[], Image], 
     with (tmp_path / changed).open("a") as file:
         file.write("# more")
     assert make().identity != before
+
+
+def test_the_libraries_of_a_build_are_where_its_programs_look(
+    make: Callable[[], Image], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_build, of_system = tmp_path / "ovs/lib/libopenvswitch.so.3", Path("/lib/x86_64-linux-gnu/libc.so.6")
+    of_build.parent.mkdir()
+    of_build.write_bytes(b"library")
+    monkeypatch.setattr("icount.image._libraries", lambda _: [of_build, of_system])
+    found = unpack(make().parts["openvswitch.cpio"])
+    assert found[str(of_build)] == b"library" and "/usr/lib/x86_64-linux-gnu/libc.so.6" in found
+    # One that is found by ldconfig's list is found in /usr/lib: a link.
+    assert found["/usr/lib/libopenvswitch.so.3"] == str(of_build).encode()
+    assert "/usr/lib/libc.so.6" not in found
 
 
 @pytest.fixture

@@ -41,11 +41,15 @@ def by_name(functions: Mapping[str, float]) -> list[tuple[str, float]]:
 
 def net(counter: Counter, setup: Setup, workload: Workload) -> list[float]:
     """Return the cost of a packet (connection) in instructions with each seed, net of the wires and the traffic alone.
-    Raise `IcountError` where the state of a topology was not proved."""
+    Raise `IcountError` where the state of a topology was not proved, `Invalid` where it has no such workload."""
     baseline = setup.baseline(workload)
     setups = [setup] if baseline is None else [setup, baseline]
     counted = counter.count(setups, workload)
     for name, every in zip(setups, counted, strict=True):
+        if not any(each.rounds for each in every):
+            raise Invalid(
+                f"{name} has no workload {workload}.\n  Expected another one: {', '.join(get_args(Workload))}."
+            )
         if doubt := next((each.doubt for each in every if each.doubt), ""):
             raise IcountError(f"{name}: what was counted was not proved: {doubt}.")
     if baseline is None:
@@ -58,8 +62,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="icount",
         description="Counts what a packet, or a connection, costs in instructions in an emulated machine.",
-        epilog="Status 0: counted; 2: wrong usage; 4: a kernel, a build or an image is not one; 5: a machine did not "
-        "work, or a topology did not prove its state; 6: something is not installed; 74: the image cannot be written.",
+        epilog="Status 0: counted; 2: wrong usage; 4: a kernel, a build or an image is not one, or a "
+        "topology has no such workload; 5: a machine did not work, or a topology did not prove its state; 6: something "
+        "is not installed; 74: the image cannot be written.",
     )
     add = parser.add_argument
     add("topologies", nargs="+", metavar="TOPOLOGY", help="in RULESETS/emulated, such as ovs-user-conntrack")

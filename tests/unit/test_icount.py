@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 from ctbench.base.paths import RULESETS
 from ctgen.library import FLAGS, built
 from icount import machine
-from icount.__main__ import by_name, main
+from icount.__main__ import by_name, main, net
 from icount.by_function import Symbols, plugin_for
 from icount.counter import Counter, Setup, _workloads
 from icount.errors import IcountError, Invalid, Missing
@@ -617,6 +618,13 @@ def test_a_mistake_on_the_command_line_is_a_sentence(
     assert main(arguments) == status
     assert said in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_workload_that_a_topology_does_not_have_is_a_mistake() -> None:
+    counter = Mock(spec=Counter)
+    counter.count.return_value = [[machine.Counted(seed=1), machine.Counted(seed=2)]]
+    with pytest.raises(Invalid, match=r"forward has no workload dump\."):
+        net(counter, Setup("forward"), "dump")
 
 
 def test_a_machine_that_ends_in_the_middle_of_what_it_says_has_ended() -> None:

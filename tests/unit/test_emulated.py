@@ -58,6 +58,21 @@ def test_its_image_is_known_before_it_runs_and_is_the_one_of_its_records(
     assert EmulatedKind().program(config, anywhere) == new_counter(tmp_path).snapshot()["program"] == "b2"
 
 
+def test_what_its_image_is_made_of_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked: list[Path] = []
+
+    def unpack(memory: Path, *_: object, **__: object) -> SimpleNamespace:
+        unpacked.append(memory / "kernel")
+        unpacked[0].write_text("of a package")
+        return SimpleNamespace(identity="b2")
+
+    monkeypatch.setattr(icount, "Counter", unpack)
+    monkeypatch.chdir(tmp_path)
+    config, anywhere = EmulatedConfig(type="emulated", kernel="/linux.deb", seeds=2), Mock()
+    assert EmulatedKind().program(config, anywhere) == "b2"
+    assert not unpacked[0].exists() and list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("key", ["kernel", "ovs"])
 def test_a_path_that_does_not_exist_is_a_mistake(tmp_path: Path, key: str) -> None:
     named = str(tmp_path / "nothing")

@@ -4,6 +4,7 @@ the suite's side of the package `icount`, which knows nothing of the suite."""
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -174,8 +175,8 @@ class EmulatedKind(DutKind):
                 )
 
     def program(self, config: EmulatedConfig, host: Host) -> str:
-        with _in_our_words():
-            return _counter(config, Path()).identity
+        with _in_our_words(), TemporaryDirectory(prefix="icount-") as folder:  # of a package that is unpacked
+            return _counter(config, Path(folder)).identity
 
     def build(self, config: EmulatedConfig, around: Surroundings) -> EmulatedCounter:
         return EmulatedCounter(config, around.host)

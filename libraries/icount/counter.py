@@ -148,9 +148,11 @@ class Counter:
         if self._given_kernel is None:
             return find_kernel()
         try:
-            return open_kernel(self._given_kernel, Path(tempfile.mkdtemp(prefix="kernel-", dir=self._folder)))
+            kernel = open_kernel(self._given_kernel, Path(tempfile.mkdtemp(prefix="kernel-", dir=self._folder)))
+            _ = kernel.needed
         except Missing as error:
             raise Invalid(str(error)) from None
+        return kernel
 
     def _given(self, setup: Setup, workloads: str) -> bytes:
         """Return the input of a ready machine (guest/init.sh)."""

@@ -42,13 +42,6 @@ QEMU = "qemu-system-x86_64"
 COMPILER = "tcc"
 #: Those that send and count, and wait for what is given.
 OWN_PROGRAMS = ("traffic", "await")
-#: What topologies may load (`use` in their scripts).
-MODULES = (
-    "veth", "bridge", "8021q", "bonding", "sch_ingress", "cls_matchall", "act_mirred",
-    "nf_conntrack", "nf_conntrack_netlink", "nf_tables", "nft_ct", "nft_nat", "nft_chain_nat", "nft_masq",
-    "nft_compat", "nft_flow_offload", "nf_flow_table_inet", "xt_conntrack", "xt_nat", "xt_MASQUERADE", "xt_tcpudp",
-    "openvswitch", "tun", "dummy",
-)  # fmt: skip
 #: Where programs look, and where an ordinary user's PATH does not.
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _LINKS = {
@@ -166,13 +159,15 @@ def _openvswitch(ovs: str) -> bytes:
 
 
 def _modules(kernel: Kernel) -> Iterator[tuple[str, bytes]]:
-    """Yield the modules, and the list by which modprobe(8) finds what to load first."""
+    """Yield the modules, and the lists by which modprobe(8) finds what to load first, and what is no module."""
     folder = f"usr/lib/modules/{kernel.release}"
-    needed = kernel.with_needed(MODULES)
+    needed = kernel.needed
     for name in needed:
         yield f"{folder}/{name}.ko", kernel.read(name)
     lines = [f"{name}.ko: {' '.join(f'{each}.ko' for each in _before(name, needed))}\n" for name in sorted(needed)]
     yield f"{folder}/modules.dep", "".join(lines).encode()
+    if built_in := [f"kernel/{name}.ko\n" for name in kernel.built_in]:
+        yield f"{folder}/modules.builtin", "".join(built_in).encode()
 
 
 def _before(name: str, needed: dict[str, list[str]]) -> list[str]:

@@ -6,7 +6,6 @@ import re
 import struct
 import subprocess
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +16,13 @@ from icount.errors import Missing, one_line
 UNPACKED = Path(__file__).parents[2] / ".venv" / "emulated-kernel"
 #: What to do where something is missing.
 REMEDY = "./run setup brings it"
+#: What topologies may load (`use` in their scripts).
+MODULES = (
+    "veth", "bridge", "8021q", "bonding", "sch_ingress", "cls_matchall", "act_mirred",
+    "nf_conntrack", "nf_conntrack_netlink", "nf_tables", "nft_ct", "nft_nat", "nft_chain_nat", "nft_masq",
+    "nft_compat", "nft_flow_offload", "nf_flow_table_inet", "xt_conntrack", "xt_nat", "xt_MASQUERADE", "xt_tcpudp",
+    "openvswitch", "tun", "dummy",
+)  # fmt: skip
 #: Of modules: as they are, and compressed as in Debian's newer kernels.
 _ENDINGS = (".ko", ".ko.xz")
 #: Seconds that a package may take.
@@ -36,18 +42,23 @@ class Kernel:
 
     @cached_property
     def _files(self) -> dict[str, Path]:
-        """The modules by name, with underscores for dashes, as in the kernel."""
-        return {
-            path.name.partition(".")[0].replace("-", "_"): path
-            for path in self.modules.rglob("*.ko*")
-            if path.name.endswith(_ENDINGS)
-        }
+        """The modules by name, with underscores for dashes, as in the kernel. Of two, one that can be read."""
+        every = sorted(self.modules.rglob("*.ko*"), key=lambda path: path.name.endswith(_ENDINGS))
+        return {_name_of(path): path for path in every}
 
-    def with_needed(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """Return modules and all that they need, each with the modules to load before it. Modules that the kernel lacks
-        are left out: a topology that uses one reports it when it is set up."""
+    @property
+    def built_in(self) -> list[str]:
+        """Those of `MODULES` that are part of the kernel itself."""
+        listed = self.modules / "modules.builtin"
+        names = {_name_of(Path(line)) for line in listed.read_text().splitlines()} if listed.is_file() else set()
+        return [name for name in MODULES if name in names]
+
+    @cached_property
+    def needed(self) -> dict[str, list[str]]:
+        """`MODULES` and all that they need, each with the modules to load before it. Modules that the kernel lacks are
+        left out: a topology that uses one reports it when it is set up. Raises `Missing` where one cannot be read."""
         found: dict[str, list[str]] = {}
-        waiting = [name for name in names if name in self._files]
+        waiting = [name for name in MODULES if name in self._files]
         while waiting:
             name = waiting.pop()
             if name not in found:
@@ -58,8 +69,21 @@ class Kernel:
         return found
 
     def read(self, name: str) -> bytes:
-        data = self._files[name].read_bytes()
-        return lzma.decompress(data) if self._files[name].suffix == ".xz" else data
+        """Return a module. Raise `Missing` where it is missing, damaged, or compressed in another way."""
+        if name not in self._files:
+            raise Missing(f"{self.modules} lacks the module {name}, which others need")
+        path = self._files[name]
+        if not path.name.endswith(_ENDINGS):
+            raise Missing(f"{path} is neither as it was built nor compressed with xz")
+        try:
+            data = path.read_bytes()
+            return lzma.decompress(data) if path.suffix == ".xz" else data
+        except lzma.LZMAError:
+            raise Missing(f"{path} was cut off or changed") from None
+
+
+def _name_of(module: Path) -> str:
+    return module.name.partition(".")[0].replace("-", "_")
 
 
 def unpack_package(package: Path, folder: Path) -> Path:
@@ -122,12 +146,13 @@ def open_kernel(named: Path, folder: Path) -> Kernel:
 
 
 def check_kernel(named: Path) -> str:
-    """Return the release of a kernel that a user named, after a check of its files. Raise `Missing`, which says what is
-    wrong."""
+    """Return the release of a kernel that a user named, after a check of its files, modules included. Raise `Missing`,
+    which says what is wrong."""
     with tempfile.TemporaryDirectory(prefix="icount-kernel-") as folder:
         try:
             kernel = open_kernel(named, Path(folder))
             require_bootable(kernel.image)
+            _ = kernel.needed
         except Missing as error:
             raise Missing(str(error).replace(folder, str(named))) from None
         return kernel.release

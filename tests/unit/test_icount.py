@@ -5,6 +5,7 @@ import ctypes
 import gzip
 import io
 import json
+import lzma
 import random
 import shutil
 import signal
@@ -314,6 +315,10 @@ def written(path: Path, content: bytes) -> Path:
     return path
 
 
+def with_module(at: Path, name: str, content: bytes) -> Path:
+    return written(folder(at / "x", GOOD) / "lib/modules/6.1" / name, content).parents[3]
+
+
 GOOD, ELF, JUNK = b"MZ" + bytes(600), b"\x7fELF" + bytes(600), b"junk" * 500
 
 
@@ -329,6 +334,16 @@ def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> Non
         check_kernel(image)
     modules.mkdir(parents=True)
     assert open_kernel(image, tmp_path) == Kernel(image, modules)
+
+
+def test_what_is_part_of_the_kernel_is_no_module_that_it_lacks(
+    make: Callable[[], Image], kernel: Kernel, tmp_path: Path
+) -> None:
+    before = make()
+    assert "/usr/lib/modules/1.2/modules.builtin" not in unpack(before.whole)
+    (kernel.modules / "modules.builtin").write_text("kernel/drivers/net/tun.ko\nkernel/net/nf-tables.ko\nkernel/x.ko\n")
+    listed = unpack(make().whole)["/usr/lib/modules/1.2/modules.builtin"]
+    assert sorted(listed.splitlines()) == [b"kernel/nf_tables.ko", b"kernel/tun.ko"]
 
 
 #: How the file of a kernel is damaged, and the words that say it.
@@ -350,6 +365,12 @@ DAMAGED: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda at: folder(at / "x", bzimage(at / "whole").read_bytes()[:1500]),
         "was cut off",
     ),
+    "a module compressed in another way": (lambda at: with_module(at, "veth.ko.zst", b"x"), "nor compressed with xz"),
+    "a module cut off": (
+        lambda at: with_module(at, "veth.ko.xz", lzma.compress(module(""))[:30]),
+        "cut off or changed",
+    ),
+    "a module that is missing": (lambda at: with_module(at, "veth.ko", module("other")), "lacks the module other"),
     "an empty image": (lambda at: written(at / "vmlinuz", b""), "is empty"),
     "a junk image": (lambda at: written(at / "vmlinuz", JUNK), "is not a kernel"),
     "an ELF file as image": (lambda at: written(at / "vmlinuz", ELF), "is not a bzImage"),
@@ -548,11 +569,17 @@ def test_all_that_are_compared_are_sent_the_same(topologies: Sequence[str], work
     assert _workloads(list(map(Setup, topologies)), workload) == workloads
 
 
-@pytest.mark.parametrize("name", ["folder", "kernel.deb"])
+@pytest.mark.parametrize("name", ["folder", "kernel.deb", "x"])
 def test_what_is_no_kernel_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr("icount.machine.version", lambda: "7.2.22")
     named = tmp_path / name
-    _ = named.mkdir() if name == "folder" else named.write_text("no package")
+    match name:
+        case "folder":
+            named.mkdir()
+        case "kernel.deb":
+            named.write_text("no package")
+        case _:
+            with_module(tmp_path, "veth.ko.xz", b"no module")
     with pytest.raises(Invalid, match=str(named)):
         _ = Counter(tmp_path, RULESETS, kernel=named).release
 

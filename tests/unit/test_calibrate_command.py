@@ -204,6 +204,16 @@ def test_runs_that_measured_nothing_end_with_6_and_leave_no_file(checkout: Check
     assert list(checkout.slas.iterdir()) == []
 
 
+def test_where_nothing_was_counted_no_file_is_left(checkout: Checkout) -> None:
+    def count(argv: Sequence[str]) -> int:
+        store.write(counted_record("forward", []), Path(argv[argv.index("--outputdir") + 1]))
+        return 3
+
+    status, _, said = checkout.calibrate("mine", "--testbed", "emulated", made=count)
+    assert (status, list(checkout.slas.iterdir())) == (6, [])
+    assert "measured nothing" in said
+
+
 def test_existing_runs_can_be_used_and_a_file_is_not_overwritten(checkout: Checkout) -> None:
     given = checkout.write_runs(*around(2e5, 0.02, 5))
     assert checkout.calibrate("mine", *given)[0] == 0

@@ -248,9 +248,13 @@ def calibrate(records: Sequence[Record], widest: float) -> list[Calibrated]:
             "tests that promise a rate or a time, as ./run calibrate makes them without --from."
         )
     found = [_calibrated(each, widest) for each in gathered]
-    if not any(each.figures.results for each in found):
-        raise MissingResource("These runs measured nothing that a floor could be made of; their logs say why.")
+    _require(any(each.figures.results for each in found))
     return found
+
+
+def _require(measured: bool) -> None:
+    if not measured:
+        raise MissingResource("These runs measured nothing that a floor could be made of; their logs say why.")
 
 
 def _calibrated(figures: Figures, widest: float) -> Calibrated:
@@ -424,9 +428,10 @@ def _counted(record: Record, seeds: Sequence[float], room: float | None) -> Cali
 
 def counts_file(name: str, records: Sequence[Record], stock: Stock, image: str = "", room: float | None = None) -> str:
     """Return an SLA file of instruction counts, bound to their image, or to another `image` that is judged by them. It
-    extends `stock`, which has all else. `room`: as in `ceilings`. Raises `ConfigError` where `stock` has instructions
-    of another image."""
+    extends `stock`, which has all else. `room`: as in `ceilings`. Raises `MissingResource` where nothing was counted,
+    `ConfigError` where `stock` has instructions of another image."""
     found, dut = ceilings(records, room), records[0].environment.dut
+    _require(bool(found))
     if stock.data.get("image", dut.image) != dut.image:
         raise ConfigError(
             f"SLA {stock.name} has instructions of image {stock.data['image']}, and {dut.image} was measured.\n"

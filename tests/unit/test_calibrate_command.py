@@ -214,6 +214,15 @@ def test_where_nothing_was_counted_no_file_is_left(checkout: Checkout) -> None:
     assert "measured nothing" in said
 
 
+@pytest.mark.parametrize("other", [("--campaign", "night"), ("--testbed", "emulated"), ("--include", "nat")])
+def test_other_options_need_another_folder(checkout: Checkout, other: tuple[str, ...]) -> None:
+    output = str(checkout.folder / "out")
+    assert checkout.calibrate("mine", "--outputdir", output, made=Runs(0, 130))[0] == 130
+    status, _, said = checkout.calibrate("mine", "--outputdir", output, *other, made=(made := Runs()))
+    assert (status, made.folders) == (4, [])
+    assert "arguments-of-all.txt: is of other options." in said
+
+
 def test_existing_runs_can_be_used_and_a_file_is_not_overwritten(checkout: Checkout) -> None:
     given = checkout.write_runs(*around(2e5, 0.02, 5))
     assert checkout.calibrate("mine", *given)[0] == 0

@@ -163,7 +163,7 @@ def test_other_rows_than_those_of_the_base_need_another_folder(
     for other in (("--test", "*Bridge*"), ("-v", "CAMPAIGN:gate"), (str(SUITES),)):
         assert gate(out, *asked, *other) == 4, other
         error = capsys.readouterr().err
-        assert error.startswith(f"run: {out / 'arguments-of-both.txt'}: is of a comparison of something else.\n")
+        assert error.startswith(f"run: {out / 'arguments-of-both.txt'}: is of other options.\n")
     # Neither the order of options matters, nor what is written.
     same = ("--skip", "x", "--test", "*Forward*", "--candidate", package, "--log", "NONE")
     assert (gate(out, *same), len(begun), len(base.calls)) == (0, 2, 1)

@@ -15,7 +15,7 @@ from ctbench.base.files import check_writable, write_whole
 from ctbench.base.paths import INSTALLED, ROOT, VARIABLES, own_files, results_root
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import check_name, contents, load
-from ctbench.cli.child_runs import ChildRuns
+from ctbench.cli.child_runs import ChildRuns, keep
 from ctbench.dut.registry import abilities
 from ctbench.results import store
 from ctbench.results.record import Record
@@ -36,6 +36,8 @@ from ctbench.sla.calibration import (
 from ctbench.sla.floors import Floors
 
 MOST_RUNS = 40
+#: In the folder of a calibration: what all of its runs are asked for.
+ARGUMENTS = "arguments-of-all.txt"
 #: What ./run sla may end with so that it is worth going on: missed floors do not matter here.
 _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED)
 
@@ -119,6 +121,8 @@ class Calibration:
         files = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
         arguments = [part for each in files for part in ("-v", each)]
         arguments += [part for tag in options.include for part in ("--include", tag)]
+        self.output.mkdir(parents=True, exist_ok=True)
+        keep(self.output / ARGUMENTS, "".join(f"{each}\n" for each in arguments))
         for number in range(1, most + 1):
             folder, line = self.output / f"{number:02d}", f"calibrate: run {number}, at most {most}"
             if ended := made.make(folder, arguments, line, most - number + 1):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ctbench.base.errors import ConfigError
 from ctbench.base.paths import PROGRAM
 from ctbench.hosts.local import run_child
 
@@ -21,6 +22,13 @@ def is_done(folder: Path) -> bool:
 def mark_done(folder: Path, status: int) -> None:
     """Mark a run as complete: it counts, and is not made again."""
     (folder / STATUS_FILE).write_text(f"{status}\n", encoding="utf-8")
+
+
+def keep(target: Path, text: str) -> None:
+    """Write a file that all runs of a command share. Raise `ConfigError` where it exists with other content."""
+    if target.exists() and target.read_text(encoding="utf-8") != text:
+        raise ConfigError(f"{target}: is of other options.\n  Expected another --outputdir, or the same options.")
+    target.write_text(text, encoding="utf-8")
 
 
 @dataclass

@@ -15,7 +15,7 @@ from ctbench.base.errors import ConfigError, ExitStatus, MissingResource
 from ctbench.base.paths import SUITES
 from ctbench.base.text import printable
 from ctbench.base.yaml_files import load
-from ctbench.cli.child_runs import ChildRuns
+from ctbench.cli.child_runs import ChildRuns, keep
 from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names, parse, plain_name
 from ctbench.dut.emulated import check_kernel, read_release
 from ctbench.dut.registry import KINDS
@@ -90,7 +90,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     write_testbed(testbed, base, folder / "base.yaml")
     of_both = options_of_both(command)
     suites = [os.path.abspath(suite) for suite in command.suites if command.names_suites]  # noqa: PTH100 # links stay
-    _keep(folder / ARGUMENTS, "".join(f"{each}\n" for each in [*as_arguments(of_both), *suites]))
+    keep(folder / ARGUMENTS, "".join(f"{each}\n" for each in [*as_arguments(of_both), *suites]))
     facts = facts_of(machine, folder)
     records = count_base(folder, _with_rows(command, of_both, folder / "base.yaml", VARIABLES["SLA"]))
     if not ceilings(records):
@@ -187,15 +187,5 @@ def write_testbed(testbed: TestbedConfig, kernel: str, target: Path) -> TestbedC
     own = machine.model_dump(mode="json", exclude_unset=True)
     data["duts"] = [own | {"kernel": kernel, "seeds": max(SEEDS, own["seeds"])}]
     data["skips"] = [tag for tag in testbed.skips if tag != EMULATED]
-    _keep(target, yaml.safe_dump(data, sort_keys=False))
+    keep(target, yaml.safe_dump(data, sort_keys=False))
     return load("testbeds", target, TestbedConfig)
-
-
-def _keep(target: Path, text: str) -> None:
-    """Write a file that all runs in the folder of a gate share. Raise `ConfigError` where it exists with other
-    content."""
-    if target.exists() and target.read_text(encoding="utf-8") != text:
-        raise ConfigError(
-            f"{target}: is of a comparison of something else.\n  Expected another --outputdir, or the same options."
-        )
-    target.write_text(text, encoding="utf-8")

@@ -223,6 +223,20 @@ def test_other_options_need_another_folder(checkout: Checkout, other: tuple[str,
     assert "arguments-of-all.txt: is of other options." in said
 
 
+def test_another_command_does_not_measure_in_the_folder_of_one_that_does(checkout: Checkout) -> None:
+    output = checkout.folder / "out"
+    others: list[tuple[int, str]] = []
+
+    def another() -> None:
+        status, _, said = checkout.calibrate("other", "--outputdir", str(output))
+        others.append((status, said))
+
+    first = Runs(then=another)
+    assert checkout.calibrate("mine", "--outputdir", str(output), made=first)[0] == 0
+    assert {status for status, _ in others} == {4} and "measures into it" in others[0][1]
+    assert sorted(each.name for each in output.glob("0*")) == ["01", "02", "03", "04", "05"]
+
+
 def test_existing_runs_can_be_used_and_a_file_is_not_overwritten(checkout: Checkout) -> None:
     given = checkout.write_runs(*around(2e5, 0.02, 5))
     assert checkout.calibrate("mine", *given)[0] == 0

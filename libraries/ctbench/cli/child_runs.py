@@ -9,6 +9,7 @@ from pathlib import Path
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import PROGRAM
 from ctbench.hosts.local import run_child
+from ctbench.run.run_folder import claimed
 
 #: In the folder of a run that has ended: the exit status of ./run sla.
 STATUS_FILE = "exit-status"
@@ -43,14 +44,16 @@ class ChildRuns:
     def make(self, folder: Path, arguments: Sequence[str], line: str, to_come: int = 0) -> int:
         """Run the suites unless that is done. First print `line` with the estimated time for the `to_come` runs left.
         Return the status of ./run sla where the run does not count, else 0. Rename the folder of a run that was broken
-        off."""
-        if is_done(folder):
-            return 0
+        off. Raise `ConfigError` where another command makes a run in the folder above."""
+        with claimed(folder.parent):
+            return 0 if is_done(folder) else self._make(folder, arguments, line, to_come)
+
+    def _make(self, folder: Path, arguments: Sequence[str], line: str, to_come: int) -> int:
         print(f"{line}; {self._left(to_come)}" if to_come else line, flush=True)
         if folder.exists():
             aside = len(list(folder.parent.glob(f"{folder.name}-broken-off*"))) + 1
             folder.rename(folder.with_name(f"{folder.name}-broken-off-{aside}"))
-        folder.mkdir(parents=True)
+        folder.mkdir()
         ended = run_child([*PROGRAM, "sla", "--outputdir", str(folder), *arguments])
         if ended not in self.good:
             return ended

@@ -180,6 +180,7 @@ def test_what_does_not_go_with_a_kernel_is_said_before_anything_is_counted(
         ["--all"],
         ["-v", "TESTBAD:x"],
         ["--base", package],
+        ["--dryrun", "--test", "No Such Row"],
     ):
         assert gate(out, "--candidate", package, *more) == 4, more
     assert not out.exists()
@@ -223,6 +224,16 @@ def test_a_base_that_was_counted_in_another_way_is_refused(
     store.write(counted_record("bridge", [1], **ALIKE | {"seeds": 3}), tmp_path / "out" / "base")
     assert (gate(tmp_path / "out", "--candidate", package), len(begun)) == (4, 1)
     assert "was counted with another number of seeds" in capsys.readouterr().err
+
+
+def test_a_dry_run_checks_the_rows_of_the_candidate(
+    made: Made, begun: list[CommandLine], package: str, tmp_path: Path
+) -> None:
+    base = made(Counted())
+    assert gate(tmp_path / "out", "--candidate", package, "--dryrun") == 0
+    (checked,) = begun
+    assert (checked.dry_run, checked.chosen["testbed"], checked.options["include"]) == (True, "emulated", ["emulated"])
+    assert (checked.chosen["candidate"], base.calls) == ("", [])
 
 
 def test_a_machine_without_qemu_says_so_and_nothing_is_counted(

@@ -84,7 +84,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     base, candidate = whole_kernel("--base", base), whole_kernel("--candidate", candidate)
     testbed = load("testbeds", chosen.get("testbed", "local"), TestbedConfig)
     if command.dry_run:
-        return ExitStatus.MET
+        return begin(parse(_with_rows(command, command.options, EMULATED, VARIABLES["SLA"]), SUITES))
     folder = prepare(command)
     machine = write_testbed(testbed, candidate, folder / "candidate.yaml")
     write_testbed(testbed, base, folder / "base.yaml")
@@ -152,7 +152,9 @@ def facts_of(testbed: TestbedConfig, folder: Path) -> dict[str, Any]:
         return made.counter(EMULATED).snapshot()
 
 
-def _with_rows(command: CommandLine, options: Mapping[str, Any], testbed: Path | None, sla: Path | str) -> list[str]:
+def _with_rows(
+    command: CommandLine, options: Mapping[str, Any], testbed: Path | str | None, sla: Path | str
+) -> list[str]:
     """Return the arguments of the run of one side: the options, its testbed (which names the kernel), its SLA, and the
     suites. Without suites and tags the run has all tests of the emulated machine."""
     suites = command.suites if command.names_suites else ()

@@ -236,6 +236,14 @@ def test_a_dry_run_checks_the_rows_of_the_candidate(
     assert (checked.chosen["candidate"], base.calls) == ("", [])
 
 
+def test_the_image_of_a_testbed_gives_way_to_the_kernels(tmp_path: Path) -> None:
+    stock = load("testbeds", "emulated", TestbedConfig)
+    (machine,) = stock.duts
+    kept = stock.model_copy(update={"duts": (machine.model_copy(update={"image": "/srv/my.image"}),)})
+    (made,) = kernel_candidate.write_testbed(kept, "/opt/linux-6.12.deb", tmp_path / "candidate.yaml").duts
+    assert (made.kernel, made.image) == ("/opt/linux-6.12.deb", "")
+
+
 def test_a_machine_without_qemu_says_so_and_nothing_is_counted(
     made: Made, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -181,12 +181,13 @@ def whole_kernel(option: str, given: str) -> str:
 
 def write_testbed(testbed: TestbedConfig, kernel: str, target: Path) -> TestbedConfig:
     """Write a testbed file with an emulated machine of this kernel alone, with `SEEDS` or more. Its other settings are
-    those of the machine in `testbed`, or else in the stock testbed; it skips the tags that `testbed` skips, except the
-    machine itself. Raise `ConfigError` where the file exists with other content."""
+    those of the machine in `testbed`, or else in the stock testbed, without an image, which has a kernel of its own; it
+    skips the tags that `testbed` skips, except the machine itself. Raise `ConfigError` where the file exists with other
+    content."""
     alone = load("testbeds", EMULATED, TestbedConfig)
     machine = next(dut for dut in (*testbed.duts, *alone.duts) if dut.type == EMULATED)
     data = alone.model_dump(mode="json", exclude_unset=True)
-    own = machine.model_dump(mode="json", exclude_unset=True)
+    own = machine.model_dump(mode="json", exclude_unset=True, exclude={"image"})
     data["duts"] = [own | {"kernel": kernel, "seeds": max(SEEDS, own["seeds"])}]
     data["skips"] = [tag for tag in testbed.skips if tag != EMULATED]
     keep(target, yaml.safe_dump(data, sort_keys=False))

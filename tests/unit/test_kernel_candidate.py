@@ -21,7 +21,7 @@ from .compared import Made, MadeUpSla
 from .counted import PER_PACKET, counted_record
 
 #: What records say of the machine.
-ALIKE = {"packages": {"iptables": "1.7"}, "seeds": 2}
+ALIKE = {"packages": {"iptables": "1.7"}, "seeds": 2, "program": "a1"}
 
 
 class Counted(MadeUpSla):
@@ -79,6 +79,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[CommandLine]:
 
     monkeypatch.setattr(sla, "begin", begin)
     monkeypatch.setattr(kernel_candidate, "facts_of", lambda *_: {"image": "b2", "qemu": "7.2", **ALIKE})
+    monkeypatch.setattr(kernel_candidate, "program_of", lambda *_: "a1")
     return found
 
 
@@ -224,6 +225,17 @@ def test_a_base_that_was_counted_in_another_way_is_refused(
     store.write(counted_record("bridge", [1], **ALIKE | {"seeds": 3}), tmp_path / "out" / "base")
     assert (gate(tmp_path / "out", "--candidate", package), len(begun)) == (4, 1)
     assert "was counted with another number of seeds" in capsys.readouterr().err
+
+
+def test_a_base_whose_files_are_no_longer_those_that_were_counted_is_refused(
+    made: Made, begun: list[CommandLine], package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    made(Counted(4000, 4001))
+    assert gate(tmp_path / "out", "--candidate", package) == 0
+    monkeypatch.setattr(kernel_candidate, "program_of", lambda machine: f"{machine.duts[0].kernel}, changed")
+    assert (gate(tmp_path / "out", "--candidate", package), len(begun)) == (4, 1)
+    assert "the base is no longer what was counted" in capsys.readouterr().err
 
 
 def test_a_dry_run_checks_the_rows_of_the_candidate(

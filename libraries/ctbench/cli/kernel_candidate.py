@@ -19,6 +19,7 @@ from ctbench.cli.child_runs import ChildRuns, keep
 from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names, parse, plain_name
 from ctbench.dut.emulated import check_kernel, read_release
 from ctbench.dut.registry import KINDS
+from ctbench.hosts.local import LocalHost
 from ctbench.results.record import Record
 from ctbench.results.store import read_stored, read_without_record
 from ctbench.run.settings import VARIABLES
@@ -87,7 +88,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
         return begin(parse(_with_rows(command, command.options, EMULATED, VARIABLES["SLA"]), SUITES))
     folder = prepare(command)
     machine = write_testbed(testbed, candidate, folder / "candidate.yaml")
-    write_testbed(testbed, base, folder / "base.yaml")
+    base_machine = write_testbed(testbed, base, folder / "base.yaml")
     of_both = options_of_both(command)
     suites = [os.path.abspath(suite) for suite in command.suites if command.names_suites]  # noqa: PTH100 # links stay
     keep(folder / ARGUMENTS, "".join(f"{each}\n" for each in [*as_arguments(of_both), *suites]))
@@ -100,6 +101,9 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     for key, name in _ALIKE.items():
         if any(getattr(record.environment.dut, key, None) != facts[key] for record in records):
             raise ConfigError(f"{folder}: the base was counted with another {name}.\n  Expected another --outputdir.")
+    program = program_of(base_machine)
+    if any(record.environment.dut.program != program for record in records if record.result):
+        raise ConfigError(f"{folder}: the base is no longer what was counted.\n  Expected another --outputdir.")
     sla = folder / COUNTS
     sla.write_text(counts_file(sla.stem, records, Stock("", {}), str(facts["image"]), ROOM), encoding="utf-8")
     judged = {**command.options, "outputdir": str(folder)}
@@ -144,6 +148,12 @@ def with_base(status: ExitStatus, folder: Path) -> ExitStatus:
     for test, why in left.items():
         print(printable(f"Not counted with the base, and so not judged: {test}: {why}"))
     return ExitStatus.NOT_MEASURED if left else status
+
+
+def program_of(testbed: TestbedConfig) -> str:
+    """Return the identity of a testbed's emulated machine, as records have it."""
+    (machine,) = testbed.duts
+    return KINDS[EMULATED].program(machine, LocalHost())
 
 
 def facts_of(testbed: TestbedConfig, folder: Path) -> dict[str, Any]:

@@ -238,6 +238,19 @@ def test_a_base_whose_files_are_no_longer_those_that_were_counted_is_refused(
     assert "the base is no longer what was counted" in capsys.readouterr().err
 
 
+def test_a_row_that_only_the_base_counted_is_not_judged(
+    made: Made, begun: list[CommandLine], package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert kernel_candidate.with_candidate(ExitStatus.MET, out) == 0
+    made(Counted(4000, 4001))
+    assert gate(out, "--candidate", package) == 0
+    assert [kernel_candidate.with_candidate(ExitStatus(status), out) for status in (0, 1, 3)] == [3, 1, 3]
+    assert "Not counted with the candidate, and so not judged: Forward\n" in capsys.readouterr().out
+    store.write(counted_record("forward", [4000], **ALIKE), out)
+    assert kernel_candidate.with_candidate(ExitStatus.MET, out) == 0
+
+
 def test_a_dry_run_checks_the_rows_of_the_candidate(
     made: Made, begun: list[CommandLine], package: str, tmp_path: Path
 ) -> None:

@@ -150,6 +150,19 @@ def with_base(status: ExitStatus, folder: Path) -> ExitStatus:
     return ExitStatus.NOT_MEASURED if left else status
 
 
+def with_candidate(status: ExitStatus, folder: Path) -> ExitStatus:
+    """Return the exit status of a run that would end with `status`. Where that is 0 and a row that was counted with the
+    base has no record of the candidate, name that row and return not measured. Any other run keeps its status."""
+    if status != ExitStatus.MET or not (folder / COUNTS).is_file():
+        return status
+    found = {(each.record.suite, each.record.test) for each in read_stored(folder)[0]}
+    base = [each.record for each in read_stored(folder / BASE)[0] if each.record.result]
+    left = [record.test for record in base if (record.suite, record.test) not in found]
+    for test in left:
+        print(printable(f"Not counted with the candidate, and so not judged: {test}"))
+    return ExitStatus.NOT_MEASURED if left else status
+
+
 def program_of(testbed: TestbedConfig) -> str:
     """Return the identity of a testbed's emulated machine, as records have it."""
     (machine,) = testbed.duts

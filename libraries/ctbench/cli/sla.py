@@ -150,6 +150,7 @@ def run(command: CommandLine, folder: Path, suite: TestSuite, members: Sequence[
     elif escaped:
         status = ExitStatus(error_boundary.report_error(escaped))
     status = kernel_candidate.with_base(status, folder)
+    status = kernel_candidate.with_candidate(status, folder)
     if signals:
         status = ExitStatus.INTERRUPTED
     has_result = bool(verdicts.total()) or (robot_rc < _NO_RESULT and not signals)

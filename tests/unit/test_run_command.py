@@ -228,6 +228,12 @@ def test_the_kernel_is_unpacked_once_and_a_newer_one_where_it_is_asked_for(
     assert (kernel / "version").exists() and not left.exists()
 
 
+def test_a_kernel_that_another_run_has_just_unpacked_stays(made_checkout: Checkout, kernel: Path) -> None:
+    made_checkout.program("flock", f'mkdir {kernel} && echo "linux-image-k 1.2" >{kernel}/version')
+    assert made_checkout.run("sla").stderr == ""
+    assert [each.name for each in kernel.iterdir()] == ["version"]
+
+
 @pytest.mark.parametrize(
     ("programs", "environment"),
     [

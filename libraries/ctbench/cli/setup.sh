@@ -148,15 +148,20 @@ emulated() {
         say "the kernel ${package:-$EMULATED_KERNEL} could not be unpacked below $venv: $SKIPPED."
 }
 
-# The files of a package that is not installed, in .venv/emulated-kernel, whole or not at all.
+# The files of a package that is not installed, in .venv/emulated-kernel, whole or not at all. An older one is replaced in
+# a moment, as another run may be about to read it.
 unpack_kernel() (
-    say "unpacking $1 $2 (27 MB), which is not installed"
     exec 9<"$venv" >&2 </dev/null
     flock 9
-    cd "$venv" && rm -rf emulated-kernel.new && mkdir emulated-kernel.new && chmod a+rx emulated-kernel.new &&
+    cd "$venv" || exit
+    # Another run may have unpacked it in the meantime.
+    [[ ! -e emulated-kernel/version || $(<emulated-kernel/version) != "$1 $2" ]] || exit 0
+    say "unpacking $1 $2 (27 MB), which is not installed"
+    rm -rf emulated-kernel.new && mkdir emulated-kernel.new && chmod a+rx emulated-kernel.new &&
         cd emulated-kernel.new && apt-get -o APT::Sandbox::User=root download --quiet "$1" &&
         dpkg-deb --extract "$1"_*.deb files && chmod -R a+rX files && printf '%s\n' "$1 $2" >files/version &&
-        cd .. && rm -rf emulated-kernel && mv -T emulated-kernel.new/files emulated-kernel && rm -rf emulated-kernel.new
+        cd .. && { [[ ! -e emulated-kernel ]] || mv -T emulated-kernel emulated-kernel.new/old; } &&
+        mv -T emulated-kernel.new/files emulated-kernel && rm -rf emulated-kernel.new
 )
 
 # --- .venv ----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ Documentation    What a packet of a known connection costs, in instructions.
 ...              Counted in an emulated machine, net of the wires and the traffic alone, and compared with another
 ...              topology in the same machine. Frames have 64 bytes, and are of one flow where the title does not say
 ...              how many. Bonds have one link each; with LACP (802.3ad), two links to
-...              the server, as in 2014.
+...              the server, as in 2014, whose own bond is part of the figure.
 ...
 ...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; other testbeds skip these rows.
 

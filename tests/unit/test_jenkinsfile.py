@@ -48,6 +48,17 @@ def test_its_shell_lines_hand_the_parameters_on_and_end_as_the_run_does(
     assert arguments[-len(added) :] == added
 
 
+@pytest.mark.parametrize("left", [[], ["without-record.json"]])
+def test_the_history_has_the_records_of_a_build_and_what_left_none(left: list[str], tmp_path: Path) -> None:
+    (tmp_path / "results" / "gate" / "records").mkdir(parents=True)
+    for name in ("output.xml", *left):
+        (tmp_path / "results" / "gate" / name).touch()
+    (tmp_path / "run").symlink_to("/usr/bin/true")
+    subprocess.run(["sh", "-e", "-c", shell_lines("History")], env=environment(), cwd=tmp_path, check=True)
+    kept = tmp_path / "results" / "history" / "gate" / "13"
+    assert sorted(each.name for each in kept.iterdir()) == ["records", *left]
+
+
 def test_every_exit_status_of_a_run_has_a_result() -> None:
     assert handled("judge") == set(map(int, ExitStatus)) | {129, 143}
     colours = {status: result_of(status) for status in handled("judge") - {129, 130}}  # those end as 143 does

@@ -15,7 +15,7 @@ from ctbench.cli import sla
 from ctbench.report import console
 from ctbench.report.charts.chart import Bars
 from ctbench.report.compose import compose
-from ctbench.report.runs import read_runs
+from ctbench.report.runs import PABOT_RESULTS, read_runs
 from ctbench.report.write import write_reports
 from ctbench.results import store
 from ctbench.results.environment import TestbedFacts
@@ -169,6 +169,39 @@ def test_a_test_that_another_run_measured_is_not_skipped(tmp_path: Path) -> None
     store.note_without_record([skipped(record.test, suite=record.suite), skipped("Other")], tmp_path / "small")
     runs = read_runs([tmp_path / "large", tmp_path / "small"])
     assert [test.test for test in runs.without_record] == ["Other"]
+
+
+@pytest.mark.parametrize("outcome", ["failed", "not begun"])
+def test_a_test_that_its_newest_run_could_not_measure_is_not_met_by_an_older_one(tmp_path: Path, outcome: str) -> None:
+    at = {day: datetime(2025, 1, day, tzinfo=UTC) for day in (1, 2, 3)}
+    for day in (1, 3):
+        write(made_up_record(started=at[day], ended=at[day], run_id=str(day)), tmp_path / str(day))
+    ended = skipped(made_up_record().test, suite=made_up_record().suite)
+    ended = ended.model_copy(update={"outcome": outcome, "noted": at[2]})
+    write(made_up_record(started=at[1], ended=at[1]), tmp_path / "pool" / PABOT_RESULTS / "0")
+    for folder in (tmp_path / "1", tmp_path / "2", tmp_path / "pool" / PABOT_RESULTS / "1"):
+        folder.mkdir(exist_ok=True)
+        store.note_without_record([ended], folder)
+    page = write_reports([tmp_path / "1", tmp_path / "2"], tmp_path / "two")
+    summary = json.loads((tmp_path / "two" / "summary.json").read_text())
+    assert (page.tone, summary["verdict"], summary["counts"]["met"]) == ("unmeasured", "not measured", 0)
+    assert [test["outcome"] for test in summary["without_record"]] == [outcome]
+    junit = (tmp_path / "two" / "junit.xml").read_text()
+    assert (junit.count("<testcase"), junit.count("<error")) == (1, 1)
+    assert len((tmp_path / "two" / "history.csv").read_text().splitlines()) > 1, "what was measured stays history"
+    # What the same run measured counts, in whichever part of it, and what a later one did.
+    for some in (["1"], ["pool"], ["3", "2", "1"]):
+        page = write_reports([tmp_path / each for each in some], tmp_path / "met")
+        assert (page.tone, page.not_run) == ("met", ())
+
+
+def test_a_test_that_two_runs_could_not_measure_is_counted_once(tmp_path: Path) -> None:
+    failed = skipped("A", "no such file").model_copy(update={"outcome": "failed"})
+    for number, test in enumerate((skipped("A", "need 8 CPUs"), failed, skipped("A", "need 4 CPUs"))):
+        (tmp_path / str(number)).mkdir()
+        store.note_without_record([test], tmp_path / str(number))
+    (left,) = read_runs([tmp_path / str(number) for number in range(3)]).without_record
+    assert left.outcome == "failed"
 
 
 def test_a_run_in_which_everything_was_skipped_says_that_nothing_was_measured(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
@@ -29,13 +29,20 @@ class RunSet:
     #: Oldest first.
     stored: tuple[Stored, ...]
     broken: tuple[Broken, ...]
-    #: Tests that were skipped or failed before they measured anything.
+    #: Tests that were skipped or failed before they measured anything, in their newest run.
     without_record: tuple[WithoutRecord, ...]
 
     @cached_property
     def newest(self) -> tuple[Stored, ...]:
-        """The record that counts for each test: the newest one. In the order of `by_test`."""
-        return tuple(each[-1] for each in self.by_test.values())
+        """The record that counts for each test: the newest one. In the order of `counted`."""
+        return tuple(each[-1] for each in self.counted)
+
+    @cached_property
+    def counted(self) -> list[list[Stored]]:
+        """All records of each test, oldest first, without tests that left no record in their newest run. In the order
+        of `by_test`."""
+        left = {(test.suite, test.test) for test in self.without_record}
+        return [each for each in self.by_test.values() if (each[-1].record.suite, each[-1].record.test) not in left]
 
     @cached_property
     def by_test(self) -> dict[Identity, list[Stored]]:
@@ -66,16 +73,32 @@ def named(record: Record) -> dict[str, str]:
 
 def read_runs(folders: Sequence[Path]) -> RunSet:
     """Read runs, each with the runs of pabot's processes below it. Raise `ConfigError` for a folder that holds none."""
-    places = [place for folder in folders for place in _places(folder)]
-    stored, broken = read_stored(*places)
-    without: list[WithoutRecord] = []
-    for place in places:
+    run_of = {place: folder for folder in folders for place in _places(folder)}
+    stored, broken = read_stored(*run_of)
+    noted: list[tuple[Path, WithoutRecord]] = []
+    for place, run in run_of.items():
         tests, unreadable = store.read_without_record(place)
         broken += unreadable
-        without += tests
-    measured = {(each.record.suite, each.record.test) for each in stored}
-    left = [each for each in dict.fromkeys(without) if (each.suite, each.test) not in measured]
-    return RunSet(folders=tuple(places), stored=tuple(stored), broken=tuple(broken), without_record=tuple(left))
+        noted += [(run, test) for test in tests]
+    measured: dict[tuple[str, str], list[tuple[Path, datetime]]] = {}
+    for each in stored:
+        name = each.record.suite, each.record.test
+        measured.setdefault(name, []).append((run_of[each.path.parent.parent], each.record.started))
+    left: dict[tuple[str, str], WithoutRecord] = {}
+    for run, test in sorted(noted, key=lambda each: _outlives(each[1])):
+        name = test.suite, test.test
+        if not any(its == run or started > _outlives(test) for its, started in measured.get(name, ())):
+            left[name] = test
+    return RunSet(
+        folders=tuple(run_of), stored=tuple(stored), broken=tuple(broken), without_record=tuple(left.values())
+    )
+
+
+def _outlives(test: WithoutRecord) -> datetime:
+    """Return the moment up to which records of other runs are older than what is noted of a test. A test that was left
+    out has none: whichever run measured it tells more."""
+    ended = test.outcome in ("failed", "not begun")
+    return test.noted if ended and test.noted else datetime.min.replace(tzinfo=UTC)
 
 
 def _places(folder: Path) -> list[Path]:

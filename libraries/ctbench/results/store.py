@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -206,6 +207,8 @@ class WithoutRecord(RecordModel):
     outcome: Ending
     #: Why, as Robot Framework shows it.
     reason: str
+    #: When that was written; None in files of versions that did not keep it.
+    noted: datetime | None = None
 
 
 class _Document(RecordModel):
@@ -216,7 +219,9 @@ class _Document(RecordModel):
 def note_without_record(tests: Sequence[WithoutRecord], output: Path) -> None:
     """Write all tests of a run that left no record so far. A folder that cannot be written is ignored: Robot
     Framework's log has each of them."""
-    text = _Document(tests=list(tests)).model_dump_json(indent=1) + "\n"
+    now = datetime.now(UTC)
+    noted = [test.model_copy(update={"noted": test.noted or now}) for test in tests]
+    text = _Document(tests=noted).model_dump_json(indent=1) + "\n"
     with suppress(OSError):
         write_whole(output / WITHOUT_RECORD_FILE, text)
 

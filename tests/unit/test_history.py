@@ -105,6 +105,14 @@ def nights() -> list[Record]:
     return [night(number, rate, "3.3.0" if number > 3 else "3.1.0") for number, rate in enumerate(FALLS)]
 
 
+def test_a_run_that_is_given_twice_is_one_run(tmp_path: Path) -> None:
+    written(tmp_path, *nights()[:5])  # the last one is an outlier until a second one is as slow
+    (tmp_path / "latest").symlink_to("4")
+    write_reports([tmp_path / name for name in ("latest", *"01234")], tmp_path)
+    lines = list(csv.DictReader(io.StringIO((tmp_path / "history.csv").read_text(), newline="")))
+    assert [line["change_point"] for line in lines if line["metric"] == "cps"] == ["no"] * 5
+
+
 def test_the_history_has_a_line_for_each_run_and_row_and_marks_the_change_point(tmp_path: Path) -> None:
     unmeasured = night(7, 90_000, verdict="not measured", figures={}, accepted=ACCEPTED, test="=SUM(A1)")
     folder = written(tmp_path, *nights(), unmeasured)

@@ -16,7 +16,6 @@ from ctbench.results.store import SUFFIX, Broken, Stored, WithoutRecord, read_st
 #: Where pabot keeps the output folders of its processes, below its own.
 PABOT_RESULTS = "pabot_results"
 
-#: What makes two records of one test: what it is `named`, and the metric.
 Identity = tuple[str, ...]
 
 
@@ -50,7 +49,7 @@ class RunSet:
         order in which one testbed would have run them."""
         tests: dict[Identity, list[Stored]] = {}
         for each in self.stored:
-            tests.setdefault((*named(each.record).values(), each.record.metric), []).append(each)
+            tests.setdefault(identity(each.record), []).append(each)
 
         def turn(test: tuple[Identity, list[Stored]]) -> tuple[int, datetime]:
             newest = test[1][-1].record
@@ -71,6 +70,11 @@ def named(record: Record) -> dict[str, str]:
     }
 
 
+def identity(record: Record) -> Identity:
+    """Return what makes two records of one test: what it is `named`, and the metric."""
+    return *named(record).values(), record.metric
+
+
 def read_runs(folders: Sequence[Path]) -> RunSet:
     """Read runs, each with the runs of pabot's processes below it. Raise `ConfigError` for a folder that holds none."""
     run_of = {place: folder for folder in folders for place in _places(folder)}
@@ -89,8 +93,10 @@ def read_runs(folders: Sequence[Path]) -> RunSet:
         name = test.suite, test.test
         if not any(its == run or started > _outlives(test) for its, started in measured.get(name, ())):
             left[name] = test
+    # A folder that is given twice, by `latest` or as a copy, is one run.
+    once = {(identity(each.record), each.record.run_id, each.record.started): each for each in stored}
     return RunSet(
-        folders=tuple(run_of), stored=tuple(stored), broken=tuple(broken), without_record=tuple(left.values())
+        folders=tuple(run_of), stored=tuple(once.values()), broken=tuple(broken), without_record=tuple(left.values())
     )
 
 

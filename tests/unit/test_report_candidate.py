@@ -90,6 +90,18 @@ def alike() -> Record:
     return row(1.0, met=False, undecided=True, held=0.9, verdict_code=Code.NO_SLOWER_SEEN)
 
 
+def of_table(word: str) -> Record:
+    """A row that is not compared with a base."""
+    made = made_up_record()
+    share = replace(made.thresholds[0], met=False, undecided=word == "not measured")
+    return made.model_copy(update={"thresholds": [share], "verdict": word})
+
+
+def accepted_of_table() -> Record:
+    known = ACCEPTED.model_copy(update={"accepted": ACCEPTED.accepted.model_copy(update={"metrics": ["cps"]})})
+    return of_table("missed").model_copy(update={"floor": known})
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
@@ -124,7 +136,8 @@ def alike() -> Record:
         ),
         (
             [row(1.0), row(0.0, met=False)],
-            "1 of 2 topologies keeps at least 97 %; {} lost everything. Over all rows: +0.0 % ± 1.4 %.",
+            "1 of 2 topologies keeps at least 97 %; {} lost everything. Over all rows through which something came: "
+            "+0.0 % ± 1.4 %.",
         ),
         (
             [row(1.0), unmeasured(), crashed(), row(1.0).model_copy(update={"verdict": "missed"})],
@@ -134,6 +147,15 @@ def alike() -> Record:
         (
             [row(0.9, met=False).model_copy(update={"floor": ACCEPTED})],
             "{} lost 10.0 % ± 1.4 %, accepted until 2125-12-31. Difference: -10.0 % ± 1.4 %.",
+        ),
+        (
+            [row(1.0), of_table("missed"), accepted_of_table(), of_table("not measured")],
+            "the topology keeps at least 97 %; 1 is missed and accepted; 1 is missed by another promise; 1 is not "
+            "measured for another promise. Difference: +0.0 % ± 1.4 %.",
+        ),
+        (
+            [row(1.0, word="not measured")],
+            "the topology keeps at least 97 %; 1 is not measured for another promise. Difference: +0.0 % ± 1.4 %.",
         ),
     ],
 )
@@ -146,6 +168,36 @@ def test_a_row_that_lost_is_named_with_its_cpus_and_queues_where_those_of_the_ro
     other = row(1.0, topology=Topology(rx_queues=2))
     said = candidate.sentence([row(0.9, met=False), other])
     assert "Connection tracking with short-lived connections (1 CPU, 1 queue) lost 10.0 %" in said
+
+
+def of_gate(version: str, day: int, *rows: Record) -> list[Record]:
+    """The rows of a run that compared this version with its base."""
+    made = []
+    for number, each in enumerate(rows):
+        dut = each.environment.dut.model_copy(update={"product": f"Open vSwitch {version}"})
+        (both,) = each.evidence.pairs
+        tested = both.tested.model_copy(update={"product": dut.product})
+        evidence = each.evidence.model_copy(update={"pairs": [both.model_copy(update={"tested": tested})]})
+        known = {"environment": each.environment.model_copy(update={"dut": dut}), "evidence": evidence}
+        when = each.started.replace(day=day, minute=number)
+        made.append(each.model_copy(update={"run_id": f"gate {day}", "started": when, **known}))
+    return made
+
+
+def test_of_several_gates_only_the_newest_candidate_is_spoken_of() -> None:
+    older = of_gate("3.3.0", 1, row(0.7, met=False, sees=0.5))
+    newest = of_gate("3.4.0", 3, *[row(1.0)] * 8, close(0.98))
+    records = [*older, *of_gate("3.4.0", 2, row(1.0)), *newest]  # a row of the same build, which the last gate left out
+    assert candidate.sentence(records) == (
+        "Open vSwitch 3.4.0 against 3.1.0: 9 of 10 topologies keep at least 97 %; Connection tracking with short-lived "
+        "connections stays open (at least 96.6 %); 1 is of other builds. Over all rows: -0.2 % ± 0.3 %."
+    )
+    assert candidate.could_see(records) == candidate.could_see(newest)
+    each_row, of_gates = candidate.charts(records, records)
+    assert each_row.title == "Open vSwitch 3.4.0 against 3.1.0: each row" and len(each_row.rows) == 10
+    assert [bar.text.partition(",")[0] for bar in of_gates.rows] == [
+        "-30.0 % ± 1.4 %", "+0.0 % ± 1.4 %", "-0.2 % ± 0.4 %",
+    ]  # fmt: skip
 
 
 def test_the_worst_that_was_not_accepted_is_named() -> None:

@@ -42,7 +42,8 @@ def _compared(record: Record) -> _Compared | None:
 
 
 def _rows(records: Sequence[Record]) -> list[_Compared]:
-    return [row for row in map(_compared, records) if row]
+    """Return the comparisons of the newest builds."""
+    return [row for row in map(_compared, gate.of_newest(records)) if row]
 
 
 #: What else became of rows, in the order in which it is said.
@@ -54,9 +55,16 @@ _OTHERS = (
     "not measured",
     "missed: it crashed",
     "missed by another promise",
+    "not measured for another promise",
+    "of other builds",
 )
 
-
+#: Those of a row whose share is met, or which has none, by its outcome.
+_BY_ANOTHER = {
+    "missed": "missed by another promise",
+    "missed, accepted": "missed and accepted",
+    "not measured": "not measured for another promise",
+}
 #: Those of a row that is not measured, by the code of its verdict.
 _DOUBTS: dict[str, str] = {
     Code.FAULT: "not measured",
@@ -72,12 +80,10 @@ def sentence(records: Sequence[Record]) -> str:
     rows = _rows(records)
     if not rows:
         return ""
-    shares = [(record, share) for record in records if (share := record.threshold("of_build"))]
-    fates = Counter(_fate(record, share) for record, share in shares)
-    fates["missed by another promise"] = sum(record.verdict == "missed" for record in records) - sum(
-        fates[each] for each in ("missed", "missed and accepted", "missed: it crashed")
-    )
-    limits, whole, met = dict.fromkeys(f"{row.share.limit * 100:g} %" for row in rows), len(shares), fates["met"]
+    newest = gate.of_newest(records)
+    fates = _fates(newest) + Counter({"of other builds": len(records) - len(newest)})
+    limits, met = dict.fromkeys(f"{row.share.limit * 100:g} %" for row in rows), fates["met"]
+    whole = sum(bool(record.threshold("of_build")) for record in newest)
     which = f"{met} of {labels.plural(whole, 'topology', 'topologies')}" if whole > 1 else "the topology"
     said = [f"{which} {'keeps' if met == 1 else 'keep'} at least {' or '.join(limits)}"] if met or whole > 1 else []
     missed = [row for row in rows if row.word == "missed"]
@@ -92,9 +98,23 @@ def sentence(records: Sequence[Record]) -> str:
     said += [_count(fates[fate], fate, more if fate == "missed and accepted" else "") for fate in _OTHERS]
     found = [row for row in rows if gate.tells(row.record)]
     where = "Over all rows" if len(found) > 1 else "Difference"
+    if 0 < sum(bool(row.found.value) for row in found) < len(found):
+        where += " through which something came"  # there is no mean of ratios with one of 0
     overall = f" {where}: {gate.mean_of([row.share for row in found]).difference}." if found else ""
     doubt = f" Not measured as a whole: {why}." if (why := gate.doubt(records)) else ""
     return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}.{overall}{doubt}"
+
+
+def _fates(records: Sequence[Record]) -> Counter[str]:
+    """Count what became of the shares that rows promise, and of rows by another promise."""
+    fates = Counter[str]()
+    for record in records:
+        share = record.threshold("of_build")
+        of_share = _fate(record, share) if share else ""
+        fates[of_share] += 1
+        if of_share in ("", "met") or (record.verdict == "missed" and not of_share.startswith("missed")):
+            fates[_BY_ANOTHER.get(record.outcome, "")] += 1
+    return fates
 
 
 def _fate(record: Record, share: Threshold) -> str:

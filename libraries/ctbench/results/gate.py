@@ -28,6 +28,26 @@ def tells(record: Record) -> bool:
     return record.verdict_code != Code.NO_SLOWER_SEEN
 
 
+def of_newest(records: Sequence[Record]) -> list[Record]:
+    """Return the rows of the newest candidate and its base: those of the run that compared them last, and those of
+    other runs with the same builds. Without a candidate return all rows."""
+    compared = [record for record in records if record.threshold("of_build")]
+    last = max(compared, key=lambda record: record.started, default=None)
+    return [record for record in records if last is None or record.run_id == last.run_id or _are_alike(record, last)]
+
+
+def _are_alike(one: Record, another: Record) -> bool:
+    """Return True where two rows are of the same builds, as far as both know them: one that compared nothing knows no
+    base."""
+    return all(ours == theirs for ours, theirs in zip(_builds(one), _builds(another), strict=False))
+
+
+def _builds(record: Record) -> list[tuple[object, ...]]:
+    """Return product and program of the candidate, and of its base where that was compared."""
+    tested, bases = record.environment.dut, [pair.other for pair in record.evidence.pairs if pair.starts]
+    return [(tested.product, tested.program), *((base.product, base.program) for base in bases)]
+
+
 def mean_of(shares: Sequence[Threshold]) -> Estimate:
     """Return the geometric mean of the ratios of all rows through which something came. Each of its bounds errs in at
     most 5 % of gates: starts of one row say nothing of another row's, so errors add up by squares. The scatter from row
@@ -42,7 +62,8 @@ def mean_of(shares: Sequence[Threshold]) -> Estimate:
 
 def _asked(records: Sequence[Record]) -> list[tuple[Record, Threshold]]:
     """Return the rows whose mean has to keep its share, with their ratios. Rows of accepted misses do not count."""
-    known = [(record, share) for record in filter(tells, records) if (share := record.threshold("of_build"))]
+    told = filter(tells, of_newest(records))
+    known = [(record, share) for record in told if (share := record.threshold("of_build"))]
     return [(record, share) for record, share in known if not record.accepted]
 
 
@@ -65,6 +86,7 @@ def left_open(records: Sequence[Record]) -> list[Record]:
 
 def doubt(records: Sequence[Record]) -> str:
     """Return why a gate is not measured as a whole; empty where it is measured, or where a row is missed."""
+    records = of_newest(records)
     compared = [record for record in records if record.threshold("of_build")]
     telling = [*filter(tells, compared)]
     if any(record.outcome == "missed" for record in records):

@@ -309,12 +309,14 @@ def _goal(found: GoalRecord, metric: metrics.Metric) -> str:
     return f"{attributes} {said[0].upper()}{said[1:]}."
 
 
-def catches(record: Record) -> float | None:
-    """Return the smallest slowdown (ratio) that breaks a promise of the test; None where it is unknown, or the test is
-    not met. Absolute promises do not count where the DUT may do better than measured: only the floor was tried, or the
-    generator or the campaign's range was the limit."""
+def catches(record: Record, kind: str = "") -> float | None:
+    """Return the smallest slowdown (ratio) that breaks a promise of the test, or one of this `kind`; None where it is
+    unknown, or the test is not met. Absolute promises do not count where the DUT may do better than measured: only the
+    floor was tried, or the generator or the campaign's range was the limit."""
     bounded = not record.is_lower_bound and record.limited_by != "floor"
-    known = [each.catches for each in record.thresholds if each.kind != "absolute" or bounded]
+    known = [
+        each.catches for each in record.thresholds if kind in ("", each.kind) and (each.kind != "absolute" or bounded)
+    ]
     return min((each for each in known if each is not None), default=None) if record.verdict == "met" else None
 
 

@@ -190,8 +190,8 @@ def would_pass(records: Sequence[Record], color: Tone) -> str:
     instructions were counted and nothing was timed."""
     if of_candidate(records) or all(record.metric in COSTS for record in records):
         return ""
-    rates = [each for record in records if figures.catches(record) is not None for each in record.thresholds]
-    least = min((each.catches for each in rates if each.kind == "absolute" and each.catches is not None), default=1.0)
+    caught = [figures.catches(record, "absolute") for record in records]
+    least = min((each for each in caught if each is not None), default=1.0)
     well = "Set up and working. " if color == "met" else ""
     if least <= _SLOWER:
         return f"{well}A build that is {format_share(least)} slower in everything would fail."

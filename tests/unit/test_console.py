@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.observation import Observation
 from ctbench.report import console, figures
-from ctbench.results.floor import BoundMachine
+from ctbench.results.floor import BoundMachine, Threshold
 from ctbench.results.record import Record
 from ctbench.run import testbed_session
 from ctbench.sla.verdict import compare
@@ -89,6 +89,17 @@ NOTHING = simulated.made_up_record(
     verdict="not measured",
     verdict_reason="why",
 )
+#: Another promise has less room than the rate that is shown.
+TIGHT = simulated.made_up_record(
+    thresholds=[
+        *simulated.made_up_record().thresholds,
+        Threshold(
+            metric="saturation_cps", operator=">=", limit=400_000.0, written=">= 400k", measured=410_000.0, met=True,
+            margin_pct=2.5,
+        ),
+    ],
+    margin_pct=2.5,
+)  # fmt: skip
 SMOKE = simulated.made_up_record(floor=simulated.saying(simulated.made_up_floor(), "cps", "pps", smoke=True))
 BOUND = simulated.made_up_record(
     floor=simulated.bound_to(simulated.made_up_floor(), BoundMachine(cpu_model="Gold 5118"))
@@ -100,6 +111,11 @@ BOUND = simulated.made_up_record(
     [
         (
             simulated.made_up_record(),
+            "holds 381.0 k CPS, 2.67 M pps for 10 s (± 5.0 %)   floor 48.2 k CPS, 334.9 k pps   margin +690 %   MET",
+            "",
+        ),
+        (
+            TIGHT,
             "holds 381.0 k CPS, 2.67 M pps for 10 s (± 5.0 %)   floor 48.2 k CPS, 334.9 k pps   margin +690 %   MET",
             "",
         ),

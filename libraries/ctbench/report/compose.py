@@ -175,7 +175,8 @@ def _became(test: Sequence[Record]) -> list[str]:
 
 
 def _did(release: str, runs: Sequence[Record]) -> str:
-    margin = f", {labels.margin(runs[-1].margin_pct)}" if runs[-1].margin_pct is not None else ""
+    found = figures.margin_pct(runs[-1])
+    margin = f", {labels.margin(found)}" if found is not None else ""
     several = f" (the newest of {len(runs)} runs)" if len(runs) > 1 else ""
     return f"{labels.name(release) or 'unknown release'}: {runs[-1].verdict}{margin}{several}"
 
@@ -268,7 +269,8 @@ def _row(number: int, each: Stored, output: Path, suite: str) -> ReportRow:
     record, both = each.record, figures.against_base(each.record)
     floor = figures.floor(record) or labels.DASH
     measured = figures.measured(record) or labels.DASH
-    margin = labels.margin(record.margin_pct)
+    margin_pct = figures.margin_pct(record)
+    margin = labels.margin(margin_pct)
     names, texts = RESULTS[1:-1], (floor, measured, margin)
     if both:
         *rates, share = both
@@ -287,7 +289,7 @@ def _row(number: int, each: Stored, output: Path, suite: str) -> ReportRow:
         floor=floor,
         measured=measured,
         margin=margin,
-        margin_pct=record.margin_pct,
+        margin_pct=margin_pct,
         line=dict(zip(names, texts, strict=True)),
         reason=_reason(record),
         details=_details(each),

@@ -96,7 +96,7 @@ def verdict_line(record: Record) -> str:
     """Return the result of a test: figure, floor, margin, verdict. Lines below give its drop rates, and its promised
     ratio to another topology, or the reason where it is not met."""
     floor = figures.floor(record) or _NONE
-    margin = f"   margin {_margin(record)}" if record.margin_pct is not None else ""
+    margin = f"   margin {said}" if (said := _margin(record)) != _NONE else ""
     kind = f" ({known})" if (known := figures.kind(record)) else ""
     line = f"  {_result(record)}   floor {floor}{kind}{margin}   {record.outcome.upper()}"
     below = record.message if record.floor.accepted else record.verdict_reason
@@ -148,7 +148,8 @@ def report(page: Page) -> str:
 
 
 def _margin(record: Record) -> str:
-    return _NONE if record.margin_pct is None else format_margin(record.margin_pct)
+    found = figures.margin_pct(record)
+    return _NONE if found is None else format_margin(found)
 
 
 def _cells(record: Record) -> Cells:

@@ -100,6 +100,17 @@ def floor(record: Record) -> str:
     )
 
 
+def margin_pct(record: Record) -> float | None:
+    """Return the least margin of the promises that `floor` shows, percent; None where nothing decided, and where only
+    the floor was tried."""
+    promise = deciding(record)
+    if promise is None or record.margin_pct is None:
+        return None
+    decided = {each.metric: each.margin_pct for each in record.thresholds if each.is_promise and not each.undecided}
+    margins = [decided.get(name) for name in _together(promise.metric, decided)]
+    return min((each for each in margins if each is not None), default=None)
+
+
 def _together(metric: str, known: Collection[str]) -> list[str]:
     """Return a metric; for a rate also the `known` rates of connections and packets."""
     if metric not in ("cps", "pps", "bps"):

@@ -1,5 +1,6 @@
 """The gate of a kernel: what its base costs is what it is judged by."""
 
+import json
 import random
 import subprocess
 from pathlib import Path
@@ -13,7 +14,9 @@ from ctbench.base.paths import ROOT, SUITES
 from ctbench.base.yaml_files import load
 from ctbench.cli import kernel_candidate, sla
 from ctbench.cli.robot.command_line import CommandLine, parse
+from ctbench.report.write import write_reports
 from ctbench.results import store
+from ctbench.results.store import WithoutRecord
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 
@@ -200,9 +203,24 @@ def test_what_was_not_counted_with_the_base_is_not_judged(
     assert ends == [3, 1, 3]
     said = "Not counted with the base, and so not judged: Forward: nothing was proved of the topology."
     assert said in capsys.readouterr().out
+    # The report agrees with the status.
+    row = counted_record("forward", [])
+    skipped = WithoutRecord(suite=row.suite, test=row.test, outcome="skipped", reason="It promises nothing.")
+    store.note_without_record([skipped, skipped.model_copy(update={"test": "Other"})], tmp_path / "out")
+    store.write(counted_record("bridge", [1], **ALIKE), tmp_path / "out")
+    kernel_candidate.with_base(ExitStatus.MET, tmp_path / "out")
+    page = write_reports([tmp_path / "out"], tmp_path / "out")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert (page.tone, summary["verdict"]) == ("unmeasured", "not measured")
+    assert [(test["test"], test["outcome"]) for test in summary["without_record"]] == [
+        ("Other", "skipped"), (row.test, "failed"),
+    ]  # fmt: skip
+    assert "nothing was proved of the topology" in (tmp_path / "out" / "sla.html").read_text()
+    assert (tmp_path / "out" / "junit.xml").read_text().count("<error") == 1
+    assert not any("--candidate" in said for said in page.unseen)
     assert kernel_candidate.with_base(ExitStatus.MET, tmp_path) == 0
     (tmp_path / "out" / "base" / "records" / "broken.json").write_text("{")
-    assert "broken" in kernel_candidate.not_counted(tmp_path / "out")
+    assert "broken" in [test.test for test in kernel_candidate.not_counted(tmp_path / "out")]
 
 
 @pytest.mark.parametrize("status", [4, 130, 137, 143])

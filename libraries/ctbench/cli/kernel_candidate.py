@@ -21,7 +21,7 @@ from ctbench.dut.emulated import check_kernel, read_release
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.local import LocalHost
 from ctbench.results.record import Record
-from ctbench.results.store import read_stored, read_without_record
+from ctbench.results.store import WithoutRecord, note_without_record, read_stored, read_without_record
 from ctbench.run.settings import VARIABLES
 from ctbench.sla.calibration import Stock, ceilings, counts_file
 from ctbench.testbed.config import TestbedConfig
@@ -95,7 +95,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     facts = facts_of(machine, folder)
     records = count_base(folder, _with_rows(command, of_both, folder / "base.yaml", VARIABLES["SLA"]))
     if not ceilings(records):
-        why = next(iter(not_counted(folder).values()), "no row was chosen")
+        why = next((test.reason for test in not_counted(folder)), "no row was chosen")
         print(printable(f"No instructions were counted: {why.rstrip('.')}."))
         return ExitStatus.NOTHING_MEASURED
     for key, name in _ALIKE.items():
@@ -129,25 +129,35 @@ def count_base(folder: Path, arguments: Sequence[str]) -> list[Record]:
     return [each.record for each in read_stored(folder / BASE)[0]]
 
 
-def not_counted(folder: Path) -> dict[str, str]:
-    """Return why tests were not counted with the base of the gate in this folder, by their names. Skipped tests, which
-    are skipped with the candidate as well, are named only where nothing was counted."""
+def not_counted(folder: Path) -> list[WithoutRecord]:
+    """Return the tests that were not counted with the base of the gate in this folder, with the reason. Skipped tests,
+    which are skipped with the candidate as well, are among them only where nothing was counted."""
     stored, broken = read_stored(folder / BASE)
-    left = {each.record.test: each.record.verdict_reason for each in stored if not each.record.result}
-    left |= {each.path.stem: each.reason for each in broken}
+    rows = [(each.record.suite, each.record.test, each.record.verdict_reason) for each in stored
+            if not each.record.result]  # fmt: skip
+    rows += [(BASE, each.path.stem, each.reason) for each in broken]
     without = read_without_record(folder / BASE)[0]
-    return left | {each.test: each.reason for each in without if each.outcome != "skipped" or not stored}
+    rows += [(each.suite, each.test, each.reason) for each in without if each.outcome != "skipped" or not stored]
+    return [WithoutRecord(suite=suite, test=test, outcome="failed", reason=why) for suite, test, why in rows]
 
 
 def with_base(status: ExitStatus, folder: Path) -> ExitStatus:
-    """Return the exit status of a run that would end with `status`. Where that is 0 and its base did not count all
-    rows, name those rows and return not measured. Any other run keeps its status."""
-    if status != ExitStatus.MET or not (folder / COUNTS).is_file():
+    """Return the exit status of a run that would end with `status`. Rows that its base did not count are noted as
+    failed, for the report. Where there are some, a status of 0 becomes not measured; any other run keeps its status."""
+    left = not_counted(folder) if (folder / COUNTS).is_file() else []
+    if not left:
         return status
-    left = not_counted(folder)
-    for test, why in left.items():
-        print(printable(f"Not counted with the base, and so not judged: {test}: {why}"))
-    return ExitStatus.NOT_MEASURED if left else status
+    # The candidate's run skipped them, as its SLA promises nothing of them.
+    names = {(test.suite, test.test) for test in left}
+    noted = [test for test in read_without_record(folder)[0] if (test.suite, test.test) not in names]
+    why = "Not counted with the base, and so not judged: "
+    noted += [test.model_copy(update={"reason": f"{why}{test.reason}"}) for test in left]
+    note_without_record(noted, folder)
+    if status != ExitStatus.MET:
+        return status
+    for test in left:
+        print(printable(f"{why}{test.test}: {test.reason}"))
+    return ExitStatus.NOT_MEASURED
 
 
 def with_candidate(status: ExitStatus, folder: Path) -> ExitStatus:

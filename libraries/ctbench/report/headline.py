@@ -120,7 +120,8 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     if cpus := max((len(machine.usable_cpus) for machine in machines), default=0):
         had = "machine" if len({machine.cpu_model for machine in machines}) == 1 else "largest machine"
         said.append(f"More than {labels.plural(cpus, 'CPU')}: its {had} had no more.")
-    if newest and not of_candidate([each.record for each in newest]):
+    records = [each.record for each in newest]
+    if not _only_counted(records) and not of_candidate(records):
         said.append("Whether another build is slower: no candidate was compared with a base (--candidate).")
     left = [(outcome, words) for outcome, words in WITHOUT.items() if tally[outcome] and outcome != "failed"]
     said += [f"{labels.plural(tally[outcome], 'test')} {words}." for outcome, words in left]
@@ -188,7 +189,7 @@ def would_pass(records: Sequence[Record], color: Tone) -> str:
     """Return a sentence on whether the run would fail a build that is slower in everything: such a build keeps its
     ratios, so that only absolute floors catch it. Empty for a candidate, where nothing was measured, and where
     instructions were counted and nothing was timed."""
-    if of_candidate(records) or all(record.metric in COSTS for record in records):
+    if of_candidate(records) or _only_counted(records):
         return ""
     caught = [figures.catches(record, "absolute") for record in records]
     least = min((each for each in caught if each is not None), default=1.0)
@@ -199,6 +200,11 @@ def would_pass(records: Sequence[Record], color: Tone) -> str:
         f"{well}A build that is {_SLOWER * 100:g} % slower in everything would pass: most floors compare set-ups of "
         "the same build. To compare builds: ./run sla --candidate."
     )
+
+
+def _only_counted(records: Sequence[Record]) -> bool:
+    """True where nothing was timed: the floors of instructions may be the counts of a base."""
+    return all(record.metric in COSTS for record in records)
 
 
 def of_candidate(records: Sequence[Record]) -> bool:

@@ -17,13 +17,15 @@ from ctbench.report.write import write_reports
 from ctbench.results import store
 from ctbench.results.environment import MachineFacts
 from ctbench.results.evidence import Evidence, GoalRecord, LookRecord, PairRecord, SideRecord
-from ctbench.results.floor import BoundMachine
+from ctbench.results.floor import BoundMachine, promise
+from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
 from ctbench.results.store import Stored
 from ctbench.results.verdict import Code, Verdict
 from ctbench.sla.verdict import judge
 
+from .counted import PER_PACKET, counted_record
 from .simulated import (
     FORWARDING,
     bound_to,
@@ -311,13 +313,18 @@ def test_each_kind_is_counted_once_in_a_test_and_only_where_it_was_judged() -> N
     here, there = bound(50_000, "Gold 5118"), bound(50_000, "EPYC")
     shown_only = bound(40_000, "EPYC")
     assert shown_only.verdict == "not measured"
+    counted = counted_record("forward", [4000, 4001])
+    count = replace(promise(METRICS[PER_PACKET], 4022.0), measured=4000.0, met=True, bound_to="image a1")
+    counted = counted.model_copy(update={"thresholds": [count], "verdict": "met"})
     records = [compared(), compared(smoke=True), compared(low=0.5), smoke, here, there, shown_only, made_up_record()]
+    records.append(counted)
     assert headline.kinds(records) == {
         "ratios": 1, "smoke": 2, "of_this_machine": 1, "of_build": 0, "of_any_machine": 1, "of_another": 1,
+        "of_image": 1,
     }  # fmt: skip
     assert headline.kinds_sentence(records) == (
         "Judged: 1 ratio of like code, 2 smoke tests (builds 30 % slower would pass), 1 floor of this machine, "
-        "1 rate promised on any machine, 1 rate of another machine."
+        "1 floor of any machine, 1 floor of another machine or image, 1 instruction count of this image."
     )
     assert headline.kinds_sentence([]) == "Judged: no ratio of like code, no smoke test, no floor of this machine."
 

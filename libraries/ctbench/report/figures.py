@@ -119,7 +119,7 @@ def _together(metric: str, known: Collection[str]) -> list[str]:
 
 
 def floor_kind(promise: Threshold) -> str:
-    """Return the kind of a promise: `smoke`, `ratios`, `of_build`, `of_any_machine`, `of_this_machine`,
+    """Return the kind of a promise: `smoke`, `ratios`, `of_build`, `of_any_machine`, `of_this_machine`, `of_image`,
     `of_another`."""
     if promise.smoke:
         return "smoke"
@@ -127,16 +127,23 @@ def floor_kind(promise: Threshold) -> str:
         return "of_build" if promise.kind == "of_build" else "ratios"
     if not promise.bound_to:
         return "of_any_machine"
-    return "of_another" if promise.elsewhere else "of_this_machine"
+    if promise.elsewhere:
+        return "of_another"
+    return "of_image" if promise.metric in metrics.COSTS else "of_this_machine"
 
 
 def kind(record: Record) -> str:
-    """Return the kind of the deciding promise: `smoke test`, or the machine that it is bound to; empty for other
-    kinds."""
+    """Return the kind of the deciding promise: `smoke test`, or the machine or image that it is bound to; empty for
+    other kinds."""
     promise = deciding(record)
     if promise is None:
         return ""
-    said = {"smoke": "smoke test", "of_another": f"made on {promise.bound_to}", "of_this_machine": "of this machine"}
+    said = {
+        "smoke": "smoke test",
+        "of_another": f"made on {promise.bound_to}",
+        "of_this_machine": "of this machine",
+        "of_image": "of this image",
+    }
     return said.get(floor_kind(promise), "")
 
 

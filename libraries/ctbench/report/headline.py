@@ -21,8 +21,9 @@ _KINDS = {
     "smoke": ("smoke test (a build 30 % slower would pass)", "smoke tests (builds 30 % slower would pass)"),
     "of_this_machine": ("floor of this machine", "floors of this machine"),
     "of_build": ("share of another build", "shares of another build"),
-    "of_any_machine": ("rate promised on any machine", "rates promised on any machine"),
-    "of_another": ("rate of another machine", "rates of another machine"),
+    "of_any_machine": ("floor of any machine", "floors of any machine"),
+    "of_another": ("floor of another machine or image", "floors of other machines or images"),
+    "of_image": ("instruction count of this image", "instruction counts of this image"),
 }
 #: Those that are said where there is none too.
 _ALWAYS = ("ratios", "smoke", "of_this_machine")

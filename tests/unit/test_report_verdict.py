@@ -229,7 +229,9 @@ def test_the_first_screen_answers_what_each_set_up_sustains_and_holds_and_says_w
     # A rate that has a floor of its own is shown besides, and one alone where nothing decided the ratio.
     promised = nat.model_copy(update={"thresholds": [*made_up_record().thresholds, *nat.thresholds]})
     undecided = nat.model_copy(update={"thresholds": [replace(each, undecided=True) for each in nat.thresholds]})
-    for record, values in ((promised, [150_000, 96_300]), (undecided, [150_000])):
+    # What has to serve more than the other one costs nothing.
+    faster = nat.model_copy(update={"thresholds": [replace(each, limit=1.07) for each in nat.thresholds]})
+    for record, values in ((promised, [150_000, 96_300]), (undecided, [150_000]), (faster, [150_000])):
         (bars,) = setups.charts([record], [[record]])
         assert isinstance(bars, Bars) and [row.value for row in bars.rows] == values
     # Of what is hardly known, the end that decided is said as well.

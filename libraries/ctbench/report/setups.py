@@ -124,11 +124,11 @@ def _bar(some: dict[str, Record], metric: str, verb: str, noun: str, *, follows:
 
 def _compared(record: Record) -> Bar | None:
     """Return the bar of a ratio: the rate that the set-up serves in turn with another one, and its cost against that
-    one. None where the ratio was not decided."""
+    one. None where the ratio was not decided, and where the set-up has to serve more than the other one."""
     promise = record.threshold("ratio")
     found = promise.found if promise and not promise.undecided else None
     sides = figures.served(record, found) if found else None
-    if not promise or not found or not sides:
+    if not promise or not found or not sides or promise.limit > 1:
         return None
     ours, theirs = sides
     low, high = found.ends

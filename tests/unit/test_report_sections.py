@@ -8,12 +8,14 @@ import pytest
 
 from ctbench.dut.base import DutCounts
 from ctbench.dut.topology import Topology
+from ctbench.report import setups
 from ctbench.report.charts.bars import rate_charts
 from ctbench.report.charts.chart import Axis, Bars, short_share
 from ctbench.report.charts.lines import history_charts, search_chart, series_charts
 from ctbench.report.compose import compose
 from ctbench.report.page import Page
 from ctbench.report.runs import read_runs
+from ctbench.results.environment import TestbedFacts
 from ctbench.results.evidence import Series, TableCount, TrialRecord
 from ctbench.results.floor import Reference
 from ctbench.results.record import Record
@@ -133,6 +135,26 @@ def test_setups_stand_in_order_with_their_floor_and_what_the_generator_limited_i
     assert cps.caption == "new connections (connections/s), held for 10 s"
     two = rate_charts([conntrack(1, 1, 100_000), conntrack(2, 2, 30_000, "generator")])[0]
     assert [(row.text, row.style) for row in two.rows] == [("100 k", "measured"), ("30 k", "measured unsure")]
+
+
+def test_rates_of_several_testbeds_and_campaigns_are_not_compared() -> None:
+    def of(record: Record, testbed: str, campaign: str = "quick") -> Record:
+        around = record.environment.model_copy(update={"testbed": TestbedFacts(name=testbed)})
+        known = record.campaign.model_copy(update={"name": campaign})
+        return record.model_copy(update={"environment": around, "campaign": known})
+
+    one, two = conntrack(1, 1, 800_000), conntrack(2, 2, 900_000)
+    records = [of(conntrack(1, 1, 100_000), "laptop"), of(one, "lab"), of(two, "lab")]
+    (chart,) = rate_charts(records)
+    assert chart.title.endswith("CPS, lab") and [row.ideal for row in chart.rows] == [None, 1_600_000]
+    (bars,) = setups.charts(records, [[each] for each in records])
+    assert isinstance(bars, Bars)
+    assert [row.label.partition(",")[0] for row in bars.rows] == [
+        f"Open vSwitch 3.1.0 ({each})" for each in ("laptop", "lab")
+    ]
+    both = [of(each, "lab", campaign) for campaign in ("quick", "gate") for each in (one, two)]
+    assert [chart.title.rpartition(", ")[2] for chart in rate_charts(both)] == ["quick", "gate"]
+    assert rate_charts(both[:2])[0].title.endswith("CPS")
 
 
 def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:

@@ -4,7 +4,7 @@ The metric determines which direction is better, and the format of values and li
 nothing to show; console and page have their own signs for that.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ctbench.base.units import format_count, format_duration, format_rate, format_ratio, format_share
 from ctbench.dut import registry
@@ -247,6 +247,17 @@ def _makes(found: Estimate, ours: float, theirs: float) -> bool:
 def unit(metric: metrics.Metric) -> str:
     """Return CPS or pps; empty for any other unit."""
     return {"connections/s": "CPS", "packets/s": "pps"}.get(metric.unit.name, "")
+
+
+def measured_in(record: Record) -> tuple[str, str]:
+    """Return the names of testbed and campaign. Rates of several are not compared."""
+    return record.environment.testbed.name, record.campaign.name
+
+
+def told_apart(record: Record, others: Iterable[Record]) -> str:
+    """Return the testbed and the campaign of a record, each where the `others` have several: `lab, gate`."""
+    names = zip(measured_in(record), *map(measured_in, others), strict=True)
+    return ", ".join(own for own, *theirs in names if len(set(theirs)) > 1)
 
 
 def subject(record: Record) -> str:

@@ -2,7 +2,7 @@
 sustains, the rate that it holds for the seconds of a trial, its cost against another set-up, and the floor of the
 SLA."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from ctbench.base.units import format_count, format_share
 from ctbench.dut import registry
@@ -32,14 +32,14 @@ def charts(records: Sequence[Record], histories: Sequence[Sequence[Record]]) -> 
     if not found:
         return ()
     of_first = [test for test in histories if any(test[-1] is each for each in found[0].values())]
-    made: list[Chart] = [_picture(found), *history_charts(of_first)]
+    made: list[Chart] = [_picture(found, records), *history_charts(of_first)]
     return tuple(made)
 
 
-def _picture(found: Sequence[dict[str, Record]]) -> Bars:
+def _picture(found: Sequence[dict[str, Record]], records: Sequence[Record]) -> Bars:
     alone = any(record.limited_by == "floor" for some in found for record in some.values())
     only = " Sustained rates were tried at their floor only: more may last." if alone else ""
-    one, bars = next(iter(found[0].values())), tuple(bar for some in found for bar in _bars(some))
+    one, bars = next(iter(found[0].values())), tuple(bar for some in found for bar in _bars(some, records))
     legend = [
         LegendItem("bar", style, said) for style, said in _STYLES.items() if any(bar.style == style for bar in bars)
     ]
@@ -62,14 +62,15 @@ def lines(answer: Sequence[Chart]) -> tuple[str, ...]:
 
 
 def _setups(records: Sequence[Record]) -> list[dict[str, Record]]:
-    """Return up to two set-ups for each DUT, in the order of the run: the first that tracks connections without NAT,
-    and the first with NAT. One whose sustained rate was measured comes before one without. A set-up is its records by
-    metric."""
-    groups: dict[tuple[str, bool], list[Record]] = {}
+    """Return up to two set-ups for each DUT of a testbed and campaign, in the order of the run: the first that tracks
+    connections without NAT, and the first with NAT. One whose sustained rate was measured comes before one without. A
+    set-up is its records by metric."""
+    groups: dict[Hashable, list[Record]] = {}
     for record in records:
         ruleset = registry.catalogued(record.topology.ruleset)
         if ruleset and ruleset.tracks and record.metric in _METRICS:
-            groups.setdefault((record.topology.datapath, ruleset.translates != "nothing"), []).append(record)
+            key = record.topology.datapath, ruleset.translates != "nothing", *figures.measured_in(record)
+            groups.setdefault(key, []).append(record)
     found = []
     for group in groups.values():
         one = min(group, key=lambda each: _METRICS.index(each.metric))
@@ -78,18 +79,24 @@ def _setups(records: Sequence[Record]) -> list[dict[str, Record]]:
     return found
 
 
-def _bars(some: dict[str, Record]) -> list[Bar]:
+def _bars(some: dict[str, Record], records: Sequence[Record]) -> list[Bar]:
     """Return the bars of a set-up; the `hint` of each is a sentence of its own. A rate without a row in this run has no
-    bar. Nor has a trial rate without a floor where the set-up was compared in turn."""
-    compared = _compared(some["cps"]) if "cps" in some else None
+    bar. Nor has a trial rate without a floor where the set-up was compared in turn. `records`: all of the report."""
+    where = figures.told_apart(next(iter(some.values())), records)
+    compared = _compared(some["cps"], where) if "cps" in some else None
     shown = [
         rate for rate in _RATES if rate[0] in some and not (rate[0] == "cps" and compared and not _least(some["cps"]))
     ]
-    return [*(_bar(some, *rate, follows=place > 0) for place, rate in enumerate(shown)), *filter(None, [compared])]
+    rates = (_bar(some, *rate, where, follows=place > 0) for place, rate in enumerate(shown))
+    return [*rates, *filter(None, [compared])]
 
 
-def _name(record: Record) -> str:
-    return labels.name(f"{method.dut(record)}, {registry.what_it_does(record.topology)}")
+def _dut(record: Record, where: str) -> str:
+    return labels.name(f"{method.dut(record)}{f' ({where})' if where else ''}")
+
+
+def _name(record: Record, where: str) -> str:
+    return labels.name(f"{_dut(record, where)}, {registry.what_it_does(record.topology)}")
 
 
 def _least(record: Record) -> float | None:
@@ -98,10 +105,11 @@ def _least(record: Record) -> float | None:
     return promise.limit if promise else None
 
 
-def _bar(some: dict[str, Record], metric: str, verb: str, noun: str, *, follows: bool) -> Bar:
-    """Return the bar of an offered rate. `follows`: another bar of the set-up precedes it."""
+def _bar(some: dict[str, Record], metric: str, verb: str, noun: str, where: str, *, follows: bool) -> Bar:
+    """Return the bar of an offered rate. `where`: its testbed and campaign, where there are several. `follows`: another
+    bar of the set-up precedes it."""
     record = some[metric]
-    name, least = _name(record), _least(record)
+    name, least = _name(record, where), _least(record)
     if record.result is None:
         nothing = f"{noun} not measured in this run"
         return Bar(name, nothing, 0.0, hint=f"{name}: {nothing}.")
@@ -122,7 +130,7 @@ def _bar(some: dict[str, Record], metric: str, verb: str, noun: str, *, follows:
     )
 
 
-def _compared(record: Record) -> Bar | None:
+def _compared(record: Record, where: str) -> Bar | None:
     """Return the bar of a ratio: the rate that the set-up serves in turn with another one, and its cost against that
     one. None where the ratio was not decided, and where the set-up has to serve more than the other one."""
     promise = record.threshold("ratio")
@@ -137,7 +145,7 @@ def _compared(record: Record) -> Bar | None:
         end = f"at most {format_share(1 - low)}" if low >= promise.limit else f"at least {format_share(1 - high)}"
         cost = f"{format_share(1 - found.value)}, {end},"
     most = f"allowed: {(1 - promise.limit) * 100:.3g} %"
-    dut, other = labels.name(method.dut(record)), figures.other_words(promise, record.topology)
+    dut, other = _dut(record, where), figures.other_words(promise, record.topology)
     rate = f"{format_count(ours)} a second with"
     turns = f"in turn{figures.scatter(found, ours, theirs)}"
     verb = "serves" if record.evidence.pairs[0].how == "side by side" else "holds"
@@ -148,7 +156,7 @@ def _compared(record: Record) -> Bar | None:
         said = f"{with_it}, {format_count(theirs)} with {other}, {turns}: {cost} less ({most})"
     least = promise.limit * theirs
     return Bar(
-        label=_name(record),
+        label=_name(record, where),
         text=f"{verb} {format_count(ours)} CPS, {cost} less than {other} in turn (floor {format_count(least)} CPS)",
         value=ours,
         hint=f"{said}.",

@@ -15,19 +15,21 @@ _SETUP = {"ruleset", "ports", "cpus", "rx_queues"}
 
 
 def rate_charts(records: Sequence[Record]) -> list[Bars]:
-    """Return a chart for each datapath, profile and metric that was measured with several rulesets or numbers of CPUs
-    or queues. The last record of a topology counts."""
+    """Return a chart for each datapath, profile and metric that one testbed and campaign measured with several rulesets
+    or numbers of CPUs or queues. The last record of a topology counts."""
     groups: dict[Hashable, dict[str, Record]] = {}
     for record in records:
         made = record.topology
         # Ratios have denominators of their own.
         if record.result and made.datapath != CABLE.datapath and record.metric not in RELATIVE:
             others = made.model_dump(exclude=_SETUP).values()
-            groups.setdefault((*others, record.profile.name, record.metric), {})[made.key] = record
-    return [_rates([*group.values()]) for group in groups.values() if len(group) > 1]
+            key = *others, record.profile.name, record.metric, *figures.measured_in(record)
+            groups.setdefault(key, {})[made.key] = record
+    found = [[*group.values()] for group in groups.values() if len(group) > 1]
+    return [_rates(group, figures.told_apart(group[0], records)) for group in found]
 
 
-def _rates(group: Sequence[Record]) -> Bars:
+def _rates(group: Sequence[Record], where: str) -> Bars:
     one, metric = group[0], figures.metric_of(group[0])
     does = list(dict.fromkeys(registry.what_it_does(record.topology) for record in group))
     # Of one CPU with the fewest queues, which perfect scaling multiplies.
@@ -57,7 +59,7 @@ def _rates(group: Sequence[Record]) -> Bars:
     which = ", ".join([registry.title(one.topology.datapath), *alone, *figures.options(one.topology)])
     held = f", held {figures.for_seconds(one)}" if one.held_s and held_s == {one.held_s} else ""
     return Bars(
-        title=f"{which}: {one.profile.name}, {figures.unit(metric) or metric.title}",
+        title=", ".join(filter(None, [f"{which}: {one.profile.name}", figures.unit(metric) or metric.title, where])),
         caption=f"{figures.name(metric)}{held}",
         legend=tuple(legend),
         rows=tuple(rows[: labels.MOST_BARS]),

@@ -117,7 +117,7 @@ def test_history_and_scaling_say_that_lower_is_better() -> None:
     (chart,) = rate_charts(records)
     assert chart.caption == "time to drain the table (s), lower is better"
     assert [(row.floor, row.ideal) for row in chart.rows] == [(5.0, None), (5.0, None)]
-    assert [row.text for row in chart.rows] == ["4", "2"]
+    assert [row.text for row in chart.rows] == ["4.0 s", "2.0 s"]
 
 
 def test_repetitions_of_no_search_are_called_so() -> None:

@@ -60,7 +60,7 @@ def test_rates_stand_by_what_rules_match_and_each_setting_of_the_caches_has_its_
     records += [matching(each, 900_000, emc=0) for each in ("match-none", "match-src")]
     page = page_of(tmp_path, *records)
     default, without = (chart for chart in page.charts if isinstance(chart, Bars))
-    assert [row.text for row in default.rows] == ["2 M", "1 M"]
+    assert [row.text for row in default.rows] == ["2.00 M pps", "1.00 M pps"]
     assert "no exact match cache" in without.title and "cache" not in default.title
     assert "2017" in str(page.rows[1].details["Published elsewhere"])
 
@@ -134,7 +134,9 @@ def test_setups_stand_in_order_with_their_floor_and_what_the_generator_limited_i
     assert {row.floor for row in cps.rows} == {48_200}
     assert cps.caption == "new connections (connections/s), held for 10 s"
     two = rate_charts([conntrack(1, 1, 100_000), conntrack(2, 2, 30_000, "generator")])[0]
-    assert [(row.text, row.style) for row in two.rows] == [("100 k", "measured"), ("30 k", "measured unsure")]
+    assert [(row.text, row.style) for row in two.rows] == [
+        ("100.0 k CPS", "measured"), ("30.0 k CPS", "measured unsure"),
+    ]  # fmt: skip
 
 
 def test_rates_of_several_testbeds_and_campaigns_are_not_compared() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.report import figures, labels
-from ctbench.report.charts.chart import Bar, Bars, LegendItem, short_count
+from ctbench.report.charts.chart import Bar, Bars, LegendItem
 from ctbench.results.metrics import RATE_OF, RELATIVE
 from ctbench.results.record import Record
 
@@ -43,7 +43,7 @@ def _rates(group: Sequence[Record], where: str) -> Bars:
         promised = record.threshold(metric.name)
         row = Bar(
             label=f"{f'{place}, ' if len(does) > 1 else ''}{labels.cpus_and_queues(cpus, queues)}",
-            text=short_count(float(f"{value:.3g}")),
+            text=figures.written(metric, value),
             value=value,
             hint=f"{labels.name(record.test)}: {figures.in_words(record, {metric.name: value})}, {record.verdict}",
             style="measured unsure" if record.verdict == "not measured" else "measured",

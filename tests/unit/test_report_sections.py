@@ -36,12 +36,14 @@ def page_of(folder: Path, *records: Record) -> Page:
 def test_below_a_row_stands_what_was_measured_besides_its_figure(tmp_path: Path) -> None:
     figures = {
         "cps": Estimate(17_700.0, "connections/s"), "active_connections": Estimate(100_100.0, "connections"),
-        "pps": Estimate(345_000.0, "packets/s"),
+        "pps": Estimate(345_000.0, "packets/s"), "table_slope": Estimate(-3_000.0, "connections/s"),
         "latency_p50": Estimate(20e-6, "s"), "latency_p99": Estimate(900e-6, "s"),
     }  # fmt: skip
     record = made_up_record().model_copy(update={"profile": load_profile("mobile"), "figures": figures})
     (row,) = page_of(tmp_path, record).rows
-    assert row.details["Also measured"] == ("connections open at once 100.1 k connections",)
+    assert row.details["Also measured"] == (
+        "connections open at once 100.1 k connections; growth of the table -3.0 k/s",
+    )
     edge = row.details["Times at the edge, those of full queues"]
     assert edge == ("latency (median) 20 us; latency (p99) 900 us",)
 

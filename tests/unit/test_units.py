@@ -64,7 +64,8 @@ def test_a_written_quantity_is_read_back_the_same(
     ("shows", "texts"),
     [
         (units.format_rate, {381_000: "381.0 k/s", 959: "959/s", 999.6: "1.0 k/s", 12.5: "12.5/s", 0: "0/s",
-                             999_960: "1.00 M/s", 1_500_000: "1.50 M/s", 0.25: "0.250/s"}),
+                             999_960: "1.00 M/s", 1_500_000: "1.50 M/s", 0.25: "0.250/s",
+                             -3000: "-3.0 k/s", -12.5: "-12.5/s", -2e6: "-2.00 M/s"}),
         (units.format_duration, {210e-6: "210 us", 0.0041: "4.1 ms", 1.5: "1.5 s", 0.9999999: "1.0 s", 0: "0 us"}),
         # A small loss never reads as none, a miss never as zero.
         (units.format_ratio, {0.0002: "0.020 %", 0: "0.000 %", 0.265: "26.5 %", 0.0321: "3.21 %", 1e-7: "<0.001 %"}),

@@ -91,12 +91,13 @@ def write_duration(seconds: float) -> str:
 
 
 def format_count(value: float) -> str:
-    """Format a count for people: `2.71 M`, `334.9 k`, `959`, `12.5`."""
-    few = 0 if value == 0 or value >= 100 else 1 if value >= 1 else 3  # 12.5 connections a second are not 12
+    """Format a count for people: `2.71 M`, `334.9 k`, `959`, `12.5`. One that changes may be below zero."""
+    size = abs(value)
+    few = 0 if value == 0 or size >= 100 else 1 if size >= 1 else 3  # 12.5 connections a second are not 12
     for unit, digits in (("", few), ("k", 1), ("M", 2), ("G", 2)):
         scaled = value / 10 ** _FACTORS[unit]
         # The rounded value decides: 999 960 is 1.00 M, not 1000.0 k.
-        if round(scaled, digits) < 1000 or unit == "G":
+        if abs(round(scaled, digits)) < 1000 or unit == "G":
             text = f"{scaled:.{digits}f}"
             return f"{text} {unit}" if unit else text
     raise AssertionError("not reached: G takes everything")

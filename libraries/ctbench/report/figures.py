@@ -25,6 +25,8 @@ from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
 from ctbench.traffic.generator import Times
 
+#: Metrics that are about entries of a table, although their unit is one of connections.
+_OF_ENTRIES = ("table_level", "table_slope", "reaped_rate")
 _RATES = (metrics.CONNECTION_RATE, metrics.PACKET_RATE, metrics.BIT_RATE)
 #: Options of a topology that a reader is told of.
 _OPTIONS = {
@@ -73,9 +75,10 @@ def shown(record: Record) -> tuple[Threshold | None, metrics.Metric, Estimate | 
 
 
 def written(metric: metrics.Metric, value: float) -> str:
-    """Return a figure with its unit: connections per second are `171.3 k CPS`, packets `1.19 M pps`."""
+    """Return a figure with its unit: connections per second are `171.3 k CPS`, packets `1.19 M pps`, entries `3.0
+    k/s`."""
     unit = {"connections/s": " CPS", "connections": " connections"}.get(metric.unit.name)
-    return f"{format_count(value)}{unit}" if unit else metric.format(value)
+    return f"{format_count(value)}{unit}" if unit and metric.name not in _OF_ENTRIES else metric.format(value)
 
 
 def limit(metric: metrics.Metric, value: float) -> str:

@@ -168,6 +168,13 @@ def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:
     assert {series.style: len(series.points) for series in chart.series} == {"trial-good": 1, "trial-bad": 1}
     assert {series.mark for series in chart.series} == {"dot", "cross"}
     assert [guide.text for guide in chart.guides] == ["limit 0.020 %", "promised 48.2 k/s", "holds 381.0 k/s for 10 s"]
+    # Of packets there is another limit, which is not one of the connections that the chart shows.
+    of_packets = [
+        replace(each, metric="packet_loss_ratio") if each.metric == "loss_ratio" else each for each in record.thresholds
+    ]
+    known = record.campaign.model_copy(update={"loss_ratio": 0.0002})
+    chart = search_chart(record.model_copy(update={"thresholds": of_packets, "campaign": known}))
+    assert chart is not None and [guide.style for guide in chart.guides] == ["floor", "capacity"]
 
 
 def with_trials(record: Record, trials: list[TrialRecord]) -> Record:

@@ -48,6 +48,8 @@ def search_chart(record: Record) -> chart.XyChart | None:
     series, legend = _marked(points, _TRIAL_MARKS)
     own = record.threshold("loss_ratio")
     limit = own.limit if own else record.campaign.loss_ratio
+    if record.profile.kind == "connections" and record.threshold("packet_loss_ratio"):
+        limit = 0.0  # of packets, and the chart shows what was lost of connections
     guides = [chart.Guide("y", limit, f"limit {format_ratio(limit)}", "limit")] if limit else []
     if promised := record.threshold(counted.name):
         guides.append(chart.Guide("x", promised.limit, f"promised {counted.format(promised.limit)}", "floor"))

@@ -257,6 +257,8 @@ def test_rows_left_open_do_not_count_in_a_run(tmp_path: Path) -> None:
     # Nor for programs that read what the page says.
     said = json.loads((tmp_path / "summary.json").read_text())
     assert (said["verdict"], said["counts"]["left open"], said["counts"]["not measured"]) == ("met", 1, 0)
+    assert Counter(test["outcome"] for test in said["tests"]) == Counter(said["counts"])
+    assert Counter(test["verdict"] for test in said["tests"]) == {"met": 8, "not measured": 1}
     assert headline.tone(headline.tally_of(read_runs([tmp_path]))) == "met"
 
 

@@ -26,6 +26,8 @@ from ctbench.results.store import Stored
 
 #: The outcome in junit.xml of a row that a gate leaves open (`ctbench.results.gate`).
 _LEFT_OPEN = "left open"
+#: Names of outcomes in summary.json and results.csv, where they have others there.
+_COUNTED_AS = {"missed, accepted": "accepted", "failed": "failed without record"}
 #: What a formula begins with in spreadsheets, some of which take the wide forms too, or skip the tab and the newline.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -40,16 +42,13 @@ def junit_xml(runs: RunSet, rows: Sequence[ReportRow]) -> str:
     status are skipped: skipped tests, nightly-only tests, accepted misses, and rows that a gate leaves open. A gate
     that is not measured as a whole adds a case. `rows` are those of the page, in the order of `runs.newest`."""
     suites: dict[str, list[ET.Element]] = {}
-    records = [each.record for each in runs.newest]
-    is_open = {id(record) for record in left_open(records)}
-    for each, row in zip(runs.newest, rows, strict=True):
+    for each, row, outcome in zip(runs.newest, rows, outcomes(runs), strict=True):
         record, properties = each.record, _properties(each, row)
-        outcome = _LEFT_OPEN if id(record) in is_open else record.outcome
         case = _case(record.suite, record.test, outcome, record.message, properties, record.wall_s)
         suites.setdefault(record.suite, []).append(case)
     for test in runs.without_record:
         suites.setdefault(test.suite, []).append(_case(test.suite, test.test, test.outcome, test.reason))
-    if why := doubt(records):
+    if why := doubt([each.record for each in runs.newest]):
         suites.setdefault("gate", []).append(_case("gate", "all rows together", "gate not measured", why))
     for broken in runs.broken:
         case = _case("records", broken.path.name, "unreadable", "is not a record, see sla.html")
@@ -63,6 +62,13 @@ def junit_xml(runs: RunSet, rows: Sequence[ReportRow]) -> str:
         suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def outcomes(runs: RunSet) -> list[str]:
+    """Return the outcome of each test of `runs.newest`, by the names of `labels.OUTCOMES`."""
+    records = [each.record for each in runs.newest]
+    is_open = {id(record) for record in left_open(records)}
+    return [_LEFT_OPEN if id(record) in is_open else record.outcome for record in records]
 
 
 def _case(
@@ -102,12 +108,11 @@ def summary_json(runs: RunSet, tests: Sequence[Mapping[str, Any]], output: Path)
     """Return summary.json: the verdict with its counts, and every test with its figures by metric and all of its
     promises."""
     tally = headline.tally_of(runs)
-    names = {"missed, accepted": "accepted", "failed": "failed without record"}
     document = {
         "schema_version": 4,
         "verdict": headline.word(tally),
         "sentence": candidate.sentence([each.record for each in runs.newest]) or headline.sentence(tally),
-        "counts": {names.get(outcome, outcome): tally[outcome] for outcome in OUTCOMES},
+        "counts": {_COUNTED_AS.get(outcome, outcome): tally[outcome] for outcome in OUTCOMES},
         "kinds": headline.kinds([each.record for each in runs.newest]),
         "run_ids": list(dict.fromkeys(each.record.run_id for each in runs.stored)),
         "tests": tests,
@@ -158,8 +163,9 @@ def _compared_with(thresholds: Sequence[Threshold]) -> dict[str, str | None]:
     return {f"{name}_to": promised.get(name) for name in RELATIVE}
 
 
-def test_of(each: Stored, output: Path) -> dict[str, Any]:
-    """Return a test for `summary_json` and `results_csv`: the promise that decided it, and the origin of its figures.
+def test_of(each: Stored, outcome: str, output: Path) -> dict[str, Any]:
+    """Return a test for `summary_json` and `results_csv`: its verdict, and its `outcome` as the run counts it; the
+    promise that decided it, and the origin of its figures.
     Floor, measured and margin are those of `metric`; without a promise that is the metric of the procedure. None: the
     figure is missing. Paths are relative to `output`."""
     record, searched, published = each.record, each.record.result, figures.published(each.record)
@@ -170,6 +176,7 @@ def test_of(each: Stored, output: Path) -> dict[str, Any]:
         **named(record),
         "procedure": record.procedure,
         "verdict": record.outcome if record.failed else record.verdict,
+        "outcome": _COUNTED_AS.get(outcome, outcome),
         "accepted_until": str(record.accepted.until) if record.accepted else None,
         "ticket": record.accepted.ticket if record.accepted else None,
         "metric": metric.name,

@@ -18,7 +18,7 @@ from ctbench.base.text import code, escaped, printable
 from ctbench.report import labels
 from ctbench.report.charts.chart import RUN_MARKS
 from ctbench.report.compose import compose
-from ctbench.report.files import junit_xml, results_csv, summary_json, test_of
+from ctbench.report.files import junit_xml, outcomes, results_csv, summary_json, test_of
 from ctbench.report.history import history, history_csv, history_openmetrics
 from ctbench.report.labels import Tone
 from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, RESULTS, UNSEEN, Page
@@ -57,7 +57,8 @@ def write_reports(folders: Sequence[Path], output: Path) -> Page:
 
 def documents(runs: RunSet, page: Page, output: Path) -> dict[str, str | bytes]:
     """Return the content of each file of a report, by its name."""
-    tests, lines = [test_of(each, output) for each in runs.newest], history(runs)
+    tests = [test_of(each, outcome, output) for each, outcome in zip(runs.newest, outcomes(runs), strict=True)]
+    lines = history(runs)
     return {
         PAGE: _template("report.html.j2").render(page=page),
         STYLE_SHEET.name: STYLE_SHEET.read_text(encoding="utf-8"),

@@ -2,17 +2,20 @@
 Framework converts each when it reads a row, in a dry run too, so that a misspelt one is found where it stands."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
+from robot.running.context import EXECUTION_CONTEXTS
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.units import did_you_mean, quoted
-from ctbench.dut.registry import KINDS
+from ctbench.dut.registry import KINDS, check_kind
 from ctbench.dut.rulesets import ENDINGS, add_ruleset, find_ruleset
 from ctbench.dut.topology import OPTIONS, Topology
+from ctbench.run.exit_status import note_mistake
+from ctbench.run.measurement import find_promise
 from ctbench.traffic.profiles import load_profile
 
 
@@ -37,6 +40,12 @@ class Offered(str):
     __slots__ = ()
 
 
+class PromiseName(str):
+    """The name of a promise, as in the table of promises: ``connection rate``."""
+
+    __slots__ = ()
+
+
 def next_to(source: Path | str | None, named: str) -> str:
     """Return the name of a profile or ruleset unchanged; a path is taken from the folder of the suite that names it."""
     if source is None or not ("/" in named or named.endswith((".yaml", ".yml", *filter(None, ENDINGS.values())))):
@@ -52,32 +61,42 @@ def ruleset_name(source: Path | str | None, named: str) -> str:
     return named if path == named and not Path(path).is_absolute() else add_ruleset(Path(path)).name
 
 
-def known_datapath(value: str) -> Datapath:
-    """Return the name of a kind of DUT. Raise `ValueError`, which lists the kinds, for an unknown one."""
-    if value not in KINDS:
-        raise ValueError(
-            f"{quoted(value)} is not a kind of DUT. Expected one of: {', '.join(KINDS)}."
-            f"{did_you_mean(value, list(KINDS))}"
-        )
+@contextmanager
+def _mistakes_noted() -> Iterator[None]:
+    """Turn a mistake in an argument into the `ValueError` that Robot Framework asks for, and note it for the status of
+    the run."""
+    try:
+        yield
+    except ConfigError as error:
+        context = EXECUTION_CONTEXTS.current
+        if context and not context.dry_run:
+            note_mistake(Path(context.variables["${OUTPUT DIR}"]), str(error))
+        raise ValueError(str(error)) from None
+
+
+def _datapath(value: str) -> Datapath:
+    with _mistakes_noted():
+        check_kind(value)
     return Datapath(value)
 
 
 def _ruleset(value: str) -> RulesetName:
     """Convert the ruleset of any kind of DUT. Whether it fits the row's kind is checked with the whole row."""
     families = sorted({family for kind in KINDS.values() for family in kind.families})
-    try:
+    with _mistakes_noted():
         return RulesetName(find_ruleset(families, ruleset_name(_suite_file(), value), "any DUT").name)
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
 
 
 def _offered(value: str) -> Offered:
     path = next_to(_suite_file(), value)
-    try:
+    with _mistakes_noted():
         load_profile(path)
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
     return Offered(path)
+
+
+def _promise(value: str) -> PromiseName:
+    with _mistakes_noted():
+        return PromiseName(find_promise(value.lower()).name)
 
 
 def _suite_file() -> str | None:
@@ -89,9 +108,10 @@ def _suite_file() -> str | None:
 
 #: For Robot Framework: how the text of an argument becomes its type.
 CONVERTERS: dict[type, Callable[[Any], Any] | Callable[[Any, Any], Any]] = {
-    Datapath: known_datapath,
+    Datapath: _datapath,
     RulesetName: _ruleset,
     Offered: _offered,
+    PromiseName: _promise,
 }
 
 _ROW = {"datapath": Datapath, "ruleset": RulesetName, "cpus": int, "rx_queues": int, "profile": Offered}

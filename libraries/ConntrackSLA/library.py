@@ -3,7 +3,8 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
+from weakref import WeakKeyDictionary
 
 from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
@@ -16,7 +17,7 @@ from robot.running import TestCase as RunningTest
 from robot.running import TestSuite as RunningSuite
 from robot.running.context import EXECUTION_CONTEXTS
 
-from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, RulesetName, signature
+from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, PromiseName, RulesetName, signature
 from ConntrackSLA.promising import KEYWORDS, ROW, Form, no_option, promised_in, topology_of
 from ConntrackSLA.rows import asked_for, brief, gated_rows, given_to_open, named, no_topology, row_of
 from ctbench import __version__
@@ -38,7 +39,7 @@ from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.results.store import Ending, WithoutRecord
-from ctbench.run.acceptance import AcceptanceRun
+from ctbench.run.acceptance import AcceptanceRun, said_of_earlier
 from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName, find_promise
 from ctbench.run.run_folder import POOL_VARIABLE, PoolRun
@@ -114,12 +115,23 @@ class ConntrackSLA:
 
     ROBOT_LISTENER_API_VERSION = 3
 
+    #: Of a run of Robot Framework, by what takes its output. A run has one testbed.
+    _of_runs: ClassVar["WeakKeyDictionary[object, ConntrackSLA]"] = WeakKeyDictionary()
+
+    def __new__(cls) -> "ConntrackSLA":
+        """Return the library of this run: Robot Framework makes one for each way in which suites import it, by name and
+        by path."""
+        context = EXECUTION_CONTEXTS.current
+        return cls._of_runs.setdefault(context.output, super().__new__(cls)) if context else super().__new__(cls)
+
     def __init__(self) -> None:
+        if hasattr(self, "_run"):
+            return  # imported in another way before
         let_pass(RobotError)  # so Robot Framework ends a test when it is told to stop
         # The library hears of the end of the run, however it comes, and takes the testbed down.
         self.ROBOT_LIBRARY_LISTENER = self
         self._run: AcceptanceRun | None = None
-        #: What was read, by the arguments of `Open Testbed`; and for which suites, by their long names.
+        #: What was read, by the arguments of `Open Testbed`; and for which suites, by their IDs in Robot Framework.
         self._read: dict[tuple[str, ...], RunSettings] = {}
         #: What later suites will open: read, and not yet checked against the run.
         self._planned: dict[tuple[str, ...], RunSettings] = {}
@@ -137,6 +149,10 @@ class ConntrackSLA:
         self._include: Sequence[str] = ()
         #: In a dry run: what of the row of this test stands for nothing although each argument does.
         self._wrong = ""
+        #: The test that began, and the one that ended: where a suite imports the library in two ways, its listener
+        #: hears of each twice.
+        self._began: TestResult | None = None
+        self._ended: TestResult | None = None
 
     @keyword(tags=["testbed"])
     def open_testbed(
@@ -173,7 +189,7 @@ class ConntrackSLA:
             if isinstance(error, ConfigError):
                 note_mistake(_output_folder(), str(error))
             raise self._ending_the_run(error) from None
-        self._read[asked] = self._opened[_suite_name()] = settings
+        self._read[asked] = self._opened[_suite_id()] = settings
 
     @keyword(tags=["testbed"])
     def use_the_testbed(self, *, testbed: str = "", campaign: str = "", sla: str = "") -> None:
@@ -237,44 +253,63 @@ class ConntrackSLA:
     def start_test(self, data: RunningTest, result: TestResult) -> None:
         """Listener method: resets the topology and the record of the test before, and adds what the test promises to
         its documentation. In a dry run, notes what is wrong with its row."""
+        if result is self._began:
+            return
+        self._began = result
         self._topology = self._record = None
         self._wrong = ""
         try:
             row = row_of(data, BuiltIn().replace_variables)
             if row and _is_dry_run():
                 ruleset_of(row.topology)
-            if row and (settings := self._settings(data)):
+            if row and (settings := self._settings(data, result)):
                 promised = settings.promised(row.topology, row.profile, row.promise, row.own)
                 result.doc = "\n\n".join(filter(None, [result.doc, promised]))
         except (CtbenchError, RobotError, ValueError) as error:  # when it runs, the keyword says so
             if _is_dry_run():
                 self._wrong = no_topology(error) if isinstance(error, ValidationError) else str(error)
 
-    def _settings(self, test: RunningTest) -> RunSettings | None:
+    def _settings(self, test: RunningTest, result: TestResult) -> RunSettings | None:
         """Return the settings that judge a test; None where they are unknown. In a dry run no suite opens a testbed,
         and the files of `Use The Testbed` are read here."""
-        opened = self._opened_for(test.parent.full_name)
+        opened = self._opened_for(result.parent.id)
         return self._to_be_opened(test.parent) if opened is None and _is_dry_run() else opened
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
         """Listener method: in a dry run, reports the line that is wrong. Else notes for the report what no verdict
         shows: a test that was skipped or failed without a record, or that failed although its SLA is met."""
+        if result is self._ended:
+            return
+        self._ended = result
         if _is_dry_run():
             self._say_what_is_wrong(data, result)
             return
-        record = self._record
-        if record and result.passed and record.verdict != "met" and not record.accepted:
-            # Measured, and nothing asked whether its SLA is met: the record says that it is not.
-            result.status, result.message = "FAIL", f"{record.message} (The test has no Should Meet SLA.)"
+        if result.passed and (unasked := self._not_asked_for()):
+            result.status, result.message = "FAIL", unasked
         suite = data.parent.full_name if data.parent else ""
         failed = result.message if result.failed else ""
-        measured = self._run and self._run.note_end(suite, result.name, failed, result.skipped)
-        if (result.skipped or result.failed) and not measured:
+        records = self._run.note_end(suite, result.name, failed, result.skipped) if self._run else []
+        if self._run and records and not any(each in self._run.measured for each in records):
+            self._show_as_before(result, records[-1])
+        if (result.skipped or result.failed) and not records:
             ending = self._ending(result)
             reason = (ending == "not begun" and self._ended_by) or result.message
             test = WithoutRecord(suite=suite, test=result.name, outcome=ending, reason=reason)
             self._without_record.append(test)
             store.note_without_record(self._without_record, _output_folder())
+
+    def _not_asked_for(self) -> str:
+        """Return the message of a test that measured an SLA that is not met, and did not ask; empty for any other."""
+        record = self._record
+        if record is None or record.verdict == "met" or record.accepted:
+            return ""
+        return f"{record.message} (The test has no Should Meet SLA.)"
+
+    def _show_as_before(self, result: TestResult, last: Record) -> None:
+        """Skip a test that measured nothing, as its earlier records count, unless it failed otherwise than they say:
+        where Robot Framework's outputs are merged, that of the measurement is kept for it."""
+        if result.passed or result.message == last.message:
+            result.status, result.message = "SKIP", said_of_earlier(last)
 
     def _ending(self, result: TestResult) -> Ending:
         """Return how a test without a record ended. Robot Framework tags the tests that a stopped run did not begin."""
@@ -300,9 +335,9 @@ class ConntrackSLA:
         except Exception as error:  # whatever stays: what was measured is shown all the same
             logger.error(f"The testbed could not be taken down: {sentence_of(error, run.output)}")
         finally:
-            if run.records:
+            if run.measured:
                 logger.console(
-                    "\n".join(["", console.summary(run.records), *console.without_figure(self._without_record)])
+                    "\n".join(["", console.summary(run.measured), *console.without_figure(self._without_record)])
                 )
 
     @keyword(tags=["topology"])
@@ -362,7 +397,7 @@ class ConntrackSLA:
         self._topology = CABLE
 
     @keyword(tags=["measure"])
-    def measure(self, promise: str, profile: Offered) -> Record:
+    def measure(self, promise: PromiseName, profile: Offered) -> Record:
         """Measures the metric of a promise for the topology of the test with a profile, and returns the record.
 
         ``promise`` is a name of the table of promises (`Promises`). The campaign sets durations and repetitions; it may
@@ -376,7 +411,15 @@ class ConntrackSLA:
         return self._measure(promise, profile)
 
     def _measure(self, promise: str, profile: str, own: OwnEntry | None = None) -> Record:
-        run, topology, self._record = self._open(), self._topology, None
+        run, topology, unasked = self._open(), self._topology, self._not_asked_for()
+        self._record = None
+        variables = BuiltIn().get_variables()
+        if "${TEST NAME}" not in variables:
+            self._end_test(
+                ConfigError("A set-up or teardown of a suite measures.\n  Expected it in a test, which has a record.")
+            )
+        if unasked:
+            raise Failure(unasked)
         if topology is None:
             raise Failure("No topology: use Use Topology or Use Cable first, in this test.")
         logger.console("")
@@ -389,7 +432,6 @@ class ConntrackSLA:
                     f"{offered.name} is a profile of {offered.kind}, which {promise} cannot use: a promise such as "
                     f"{fitting} can."
                 )
-            variables = BuiltIn().get_variables()
             tags = tuple(variables["@{TEST TAGS}"])
             asked = asked_for(tags, self._include)
             name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags, asked)
@@ -455,15 +497,15 @@ class ConntrackSLA:
         return FatalError(self._ended_by)
 
     def _open(self) -> AcceptanceRun:
-        opened = self._opened_for(_suite_name())
+        opened = self._opened_for(_suite_id())
         if self._run is None or opened is None:
             raise Failure("No testbed: use Open Testbed in the set-up of this suite, or of one that it is in.")
         self._run.judge_by(opened)
         return self._run
 
     def _opened_for(self, suite: str) -> RunSettings | None:
-        """Return the settings that the suite, or the innermost suite around it, has opened."""
-        above = [name for name in self._opened if f"{suite}.".startswith(f"{name}.")]
+        """Return the settings that the suite (its ID, `s1-s2`), or the innermost suite around it, has opened."""
+        above = [other for other in self._opened if f"{suite}-".startswith(f"{other}-")]
         return self._opened[max(above, key=len)] if above else None
 
 
@@ -478,9 +520,10 @@ def _is_dry_run() -> bool:
     return bool(context and context.dry_run)
 
 
-def _suite_name() -> str:
-    """Return the long name of the suite, with the names of the suites around it."""
-    return str(BuiltIn().get_variable_value("${SUITE NAME}"))
+def _suite_id() -> str:
+    """Return the ID of the suite, which begins with those of the suites around it. A name does not: a file's may have
+    dots."""
+    return str(EXECUTION_CONTEXTS.current.suite.id)
 
 
 def _output_folder() -> Path:

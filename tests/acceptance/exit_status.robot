@@ -23,9 +23,14 @@ A Test That Fails Before It Measures Is Not Hidden Either
 A Test That Measures A Miss And Does Not Ask Is Red In Robot's Files Too
     Run Suite    not_judged.robot
     Exit Status Should Be    1
-    Console Should Say    (0 met, 1 missed, 0 not measured)
-    Console Should Say    1 test, 0 passed, 1 failed
+    Console Should Say    (0 met, 2 missed, 0 not measured)
+    Console Should Say    2 tests, 0 passed, 2 failed
     Console Should Say    Should Meet SLA
+
+A Row Outside Of Any Test
+    Run Suite    in_set_up.robot
+    Exit Status Should Be    4
+    File Should Say    configuration-errors.txt    Expected it in a test
 
 An Assertion Of One's Own Counts As Much As The SLA
     Run Suite    own_assertion.robot
@@ -45,6 +50,8 @@ The Same Command Again Keeps What It Has A Record Of
     Console Should Say    2 of 2 tests have a record in ${RUN FOLDER}, which counts where nothing has changed.
     Console Should Say    (1 met, 0 missed, 0 not measured, 1 met but failed)
     File Should Say    output.xml    Less than our own floor
+    File Should Say    output.xml    status and was ignored. Message:
+    File Should Say    output.xml    UTC counts.
 
 What A Stopped Run Did Not Begin Is Told From What Failed
     Run Suite    elsewhere/firewall.robot    --exitonfailure

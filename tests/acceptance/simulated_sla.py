@@ -15,11 +15,13 @@ OFFICE, STATEFUL = "linux-router/nftables-office/1cpu-1rxq", "linux-router/nftab
 BONDS = "linux-bridge/forward/1cpu-1rxq/ports=bond"
 
 
-def made_up(*_: object) -> SimulatedTestbed:
+def made_up(config: TestbedConfig, *_: object) -> SimulatedTestbed:
     """In the place of the testbed of a file."""
     capacities = {FORWARDING: 400_000.0, OFFICE: 400_000.0, STATEFUL: 300_000.0}
     missing = MissingResource("There is no module `bonding`.")
-    return SimulatedTestbed(capacities, errors={SNAT_KEY: TestbedError("The host does not answer."), BONDS: missing})
+    errors = {SNAT_KEY: TestbedError("The host does not answer."), BONDS: missing}
+    # A record of an earlier part counts by it.
+    return SimulatedTestbed(capacities, errors=errors, told={"testbed": config.model_dump(mode="json")})
 
 
 if __name__ == "__main__":

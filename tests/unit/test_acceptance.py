@@ -299,15 +299,33 @@ def test_a_row_that_has_a_record_in_the_folder_is_measured_again_where_something
     again = simulated.begin("run", **({"campaign": GATING} | settings))
     again.goes_on(record.run_id)
     simulated.applied.clear()
+    found = again.measure(FORWARD)
+    assert (found.started == record.started) == counts
     if counts:
-        with pytest.raises(MissingResource, match=r"Met: its record of .* UTC counts\."):
-            again.measure(FORWARD)
-        assert again.run.note_end(record.suite, record.test, "", True)
-        assert simulated.applied == []
-    else:
-        assert again.measure(FORWARD).verdict == "met"
+        assert found.evidence.trials == record.evidence.trials, "the whole one"
+        assert any("Met: its record of" in line for line in again.said)
+        assert simulated.applied == [] and again.run.measured == []
+    assert again.run.note_end(record.suite, record.test, "") == [found]
     (stored,) = store.read_stored(again.run.output)[0]
     assert (stored.record.started == record.started) == counts, "the record of before has stepped aside"
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_of_a_test_with_several_rows_those_are_measured_that_have_no_record(
+    simulated: SimulatedTestbed, rows: int
+) -> None:
+    """Whatever the run was ended by, and whether a row of before is there no more."""
+    before = simulated.begin()
+    first = [before.measure(*row) for row in ((FORWARD, "short-lived"), (FORWARD,))][:rows]
+    for each in store.read_stored(simulated.output)[0][rows:]:
+        each.path.unlink()
+    again = simulated.begin()
+    again.goes_on(first[0].run_id)
+    now = [again.measure(FORWARD, "short-lived"), again.measure(SNAT)]
+    assert now[0] == first[0]
+    assert again.run.measured == [now[1]] and now[1].topology == SNAT
+    assert again.run.note_end("Suite", "Test", "") == now
+    assert [each.record.started for each in store.read_stored(simulated.output)[0]] == [each.started for each in now]
 
 
 def test_a_record_that_a_full_disk_did_not_take_does_not_count(

@@ -80,8 +80,8 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     made = SimpleNamespace(
         testbed=SimpleNamespace(placement=place(2)), run_id="", records=[], begin=lambda: None,
-        share_error=found.append, judge_by=lambda _: None, profile=nothing, note_end=lambda *_: True,
-        close=lambda: None,
+        share_error=found.append, judge_by=lambda _: None, profile=nothing, note_end=lambda *_: [],
+        measured=[], close=lambda: None,
     )  # fmt: skip
     monkeypatch.setattr(library, "AcceptanceRun", lambda *_: made)
     monkeypatch.setattr(TestbedConfig, "check_machine", lambda _: None)
@@ -113,6 +113,21 @@ def test_each_suite_is_read_with_its_own_variables_and_checked_when_it_opens(
     assert checked == ["local", "published-2022"]
     # By the SLA of 2022 the row without conntrack is compared too, and no other one of its suite.
     assert len(shared) == 1 and shared[0] > 5
+
+
+def test_a_run_has_one_testbed_and_hears_of_each_test_once_in_whatever_ways_suites_import_the_library(
+    installed: None, shared: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+    made = library.AcceptanceRun()  # type: ignore[call-arg]  # the one of this test
+    monkeypatch.setattr(made, "note_end", lambda _suite, test, *_: ended.append(test) or [])
+    by_name, by_path = (f"Library    {named}\n" for named in ("ConntrackSLA", ROOT / "libraries" / "ConntrackSLA"))
+    for number, ways in enumerate((by_name, by_path, by_name + by_path)):
+        opens = "Suite Setup    ConntrackSLA.Use The Testbed"
+        text = f"*** Settings ***\n{ways}{opens}\n*** Test Cases ***\nTest {number}\n    No Operation\n"
+        (tmp_path / f"{number}.robot").write_text(text)
+    assert run(tmp_path, outputdir=tmp_path / "output", variable=["CANDIDATE:/opt/ovs-3.3"], console="none") == 0
+    assert (len(shared), ended) == (1, ["Test 0", "Test 1", "Test 2"])
 
 
 def test_what_follows_not_is_not_asked_for() -> None:

@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ctbench.base.errors import ConfigError
+from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import settings_of
 from ctbench.dut.emulated import EmulatedConfig, EmulatedKind
 from ctbench.dut.kind import Ability, DutKind
@@ -31,6 +33,15 @@ def title(datapath: str) -> str:
 def describe(datapath: str, facts: Mapping[str, Any], *, whole: bool = False) -> str:
     """Return the name of what was measured, see `DutKind.describe`: `Open vSwitch 3.1.0`; empty where nothing was."""
     return KINDS[datapath].describe(facts, whole=whole) if datapath in KINDS else ""
+
+
+def check_kind(datapath: str) -> None:
+    """Raise `ConfigError`, which lists the kinds, for the name of an unknown one."""
+    if datapath not in KINDS:
+        raise ConfigError(
+            f"{quoted(datapath)} is not a kind of DUT.\n  Expected one of: {', '.join(KINDS)}."
+            f"{did_you_mean(datapath, list(KINDS))}"
+        )
 
 
 def ruleset_of(topology: Topology) -> Ruleset | None:

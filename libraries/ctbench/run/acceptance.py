@@ -76,9 +76,12 @@ class AcceptanceRun:
         self._member = pool.member if pool else None
         self.records: list[Record] = []
         self._files: dict[TestKey, Path] = {}
-        #: Of a run that goes on: what was measured before, and no test has taken for its own yet.
+        #: Of a run that goes on: what was measured before, of tests that have measured nothing yet; and of the test
+        #: that runs, without what its rows have taken for their own.
         self._earlier: dict[TestKey, list[Stored]] = {}
-        self._counts_already: set[TestKey] = set()
+        self._of_test: list[Stored] = []
+        #: Earlier records that count.
+        self._counting: list[Record] = []
         self._gated_rows = 1
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
@@ -110,14 +113,14 @@ class AcceptanceRun:
     def measure(
         self, name: TestName, topology: Topology, profile_name: str, promise: Promise, own: OwnEntry | None = None
     ) -> Record:
-        """Set the DUT up, measure what the promise is about, judge, write the record.
+        """Set the DUT up, measure what the promise is about, judge, write the record. Where an earlier record of this
+        run counts for the row, return that one.
 
         The campaign's substitute may replace `profile_name`; `own` is what the row itself promises, in the place of the
         SLA. Raises `ConfigError` for a missing floor or range and for files that contradict each other,
-        `MissingResource` where the testbed lacks what the topology or its floor needs, or where an earlier record
-        counts; no record is written then. Whatever breaks is a record with the trials made until then: *not measured*,
-        or missed where a comparison was lost before. The next test gets a fresh DUT. Raises `OutputError` where the
-        record cannot be written.
+        `MissingResource` where the testbed lacks what the topology or its floor needs; no record is written then.
+        Whatever breaks is a record with the trials made until then: *not measured*, or missed where a comparison was
+        lost before. The next test gets a fresh DUT. Raises `OutputError` where the record cannot be written.
         """
         self.settings.require_asked(topology, [tag for tag in name.tags if tag not in name.asked])
         profile = self.profile(profile_name)
@@ -126,7 +129,8 @@ class AcceptanceRun:
         settings = self.settings.promising(topology, load_profile(profile_name), own) if own else self.settings
         floor = settings.floor(topology, profile, planned.main)
         test = Measurement(name, topology, profile, self.settings.campaign, floor, planned, rules_of(topology))
-        self._leave_out_measured(test)
+        if (before := self._measured_before(test)) is not None:
+            return before
         try:
             verdict = self._measure(test)
         except Exception as error:
@@ -156,23 +160,28 @@ class AcceptanceRun:
                 self._session.begin_afresh()
         return record
 
-    def _leave_out_measured(self, test: Measurement) -> None:
-        """Raise `MissingResource` where an earlier record of this run counts for the test. A record that does not count
-        is set aside, as the test is measured again. Starts of a candidate's row that was too close to call add up."""
+    def _measured_before(self, test: Measurement) -> Record | None:
+        """Return the earlier record of this run that counts for the row; None where it is to be measured. A record of
+        the row that does not count is set aside. Starts of a candidate's row that was too close to call add up."""
         key = (test.name.suite, test.name.test)
-        for each in self._earlier.pop(key, []):
+        self._of_test += self._earlier.pop(key, [])
+        of_row = [each for each in self._of_test if _is_of_row(each.record, test)]
+        for each in (each for each in of_row if self._is_of_now(each.record, test)):
             record = each.record
-            if self._is_of_now(record, test):
-                if record.verdict_code != Code.TOO_CLOSE or not _starts_of(record):
-                    self._counts_already.add(key)
-                    _set_aside(test.earlier)  # a run was killed before it did so
-                    raise MissingResource(
-                        f"{record.outcome.capitalize()}: its record of {record.started:%Y-%m-%d %H:%M} UTC counts."
-                    )
-                test.before = record
-                test.earlier.append(each)
-            else:
-                _set_aside([each])
+            if record.verdict_code != Code.TOO_CLOSE or not _starts_of(record):
+                _set_aside(test.earlier)  # a run was killed before it did so
+                self._of_test = [other for other in self._of_test if other not in (each, *test.earlier)]
+                self._progress.say(f"  {said_of_earlier(record)}")
+                record = store.read_whole(each.path)
+                self.records.append(record)
+                self._counting.append(record)
+                self._files[key] = each.path
+                return record
+            test.before = record
+            test.earlier.append(each)
+        self._of_test = [each for each in self._of_test if each not in of_row]
+        _set_aside(each for each in of_row if each not in test.earlier)
+        return None
 
     def _is_of_now(self, record: Record, test: Measurement) -> bool:
         """Return True where a record has the row, promise, campaign, testbed, programs and rules of the test, and this
@@ -367,10 +376,15 @@ class AcceptanceRun:
         self._session.set_up(test, other, first(number))
         return self.testbed.side_by_side or self.testbed.in_turn
 
-    def note_end(self, suite: str, test: str, failed: str, skipped: bool = False) -> bool:
-        """Note the end of a test, and return whether a record of it counts. Its last record takes over what the test
-        `failed` with, unless a verdict says it. Earlier records of a test that is `skipped` now are set aside. Raises
-        `OutputError` where the record cannot be written."""
+    @property
+    def measured(self) -> list[Record]:
+        """The records of what this part of the run has measured, without the earlier ones that count."""
+        return [record for record in self.records if not any(record is each for each in self._counting)]
+
+    def note_end(self, suite: str, test: str, failed: str, skipped: bool = False) -> list[Record]:
+        """Note the end of a test, and return its records. The last one takes over what the test `failed` with, unless a
+        verdict says it. Earlier records that no row of the test has taken for its own are set aside, and all of them
+        where the test is `skipped` now. Raises `OutputError` where the record cannot be written."""
         file = self._files.get((suite, test))  # none where the disk was full
         written = self.records if file else []
         own = [number for number, each in enumerate(written) if (each.suite, each.test) == (suite, test)]
@@ -378,10 +392,11 @@ class AcceptanceRun:
             last = self.records[own[-1]].model_copy(update={"failed": brief(one_line(failed), MOST_FAILED)})
             self.records[own[-1]] = last
             store.rewrite(last, file)
-        measured = bool(own) or (suite, test) in self._counts_already
-        if skipped and not measured:
-            _set_aside(self._earlier.pop((suite, test), []))
-        return measured
+        if skipped and not own:
+            self._of_test += self._earlier.pop((suite, test), [])
+        unclaimed, self._of_test = self._of_test, []
+        _set_aside(unclaimed)
+        return [self.records[number] for number in own]
 
     def begin(self) -> None:
         """Read what this run has measured, where it goes on, and wait until no other run measures on the same CPUs."""
@@ -432,6 +447,17 @@ def _place(settings: RunSettings) -> str:
     """Return the testbed and the candidate of a run, for a sentence."""
     candidate = f" with the candidate {settings.candidate}" if settings.candidate else ""
     return f"{settings.testbed.file or settings.testbed.name}{candidate}"
+
+
+def said_of_earlier(record: Record) -> str:
+    """Return what is said of an earlier record in the place of a measurement."""
+    return f"{record.outcome.capitalize()}: its record of {record.started:%Y-%m-%d %H:%M} UTC counts."
+
+
+def _is_of_row(record: Record, test: Measurement) -> bool:
+    """Return True where a record is of the test's row that is measured: a test may have several."""
+    row = test.topology, test.profile.name, test.procedure.name, test.procedure.metric(test.profile).name
+    return (record.topology, record.profile.name, record.procedure, record.metric) == row
 
 
 def _set_aside(earlier: Iterable[Stored]) -> None:

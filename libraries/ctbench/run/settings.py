@@ -11,7 +11,7 @@ from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoProm
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import load, names
 from ctbench.dut.cable import CABLE
-from ctbench.dut.registry import KINDS, abilities, ruleset_of
+from ctbench.dut.registry import KINDS, abilities, check_kind, ruleset_of
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Procedure, Promise
@@ -204,12 +204,9 @@ def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named]
 
 def check_topology(where: str, topology: Topology) -> None:
     """Raise `ConfigError` for a topology with an unknown kind of DUT, or ruleset."""
-    if topology.datapath not in (*KINDS, CABLE.datapath):
-        raise ConfigError(
-            f"{where}: {quoted(topology.datapath)} is not a kind of DUT.\n  Expected one of: {', '.join(KINDS)}."
-            f"{did_you_mean(topology.datapath, list(KINDS))}"
-        )
     try:
+        if topology.datapath != CABLE.datapath:
+            check_kind(topology.datapath)
         ruleset_of(topology)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None

@@ -1,7 +1,7 @@
 """One output, log and report of Robot Framework for the parts of a continued run, or for several processes.
 
-The row itself skips a test that has a record already (`AcceptanceRun`); Robot Framework's merger keeps the older result
-of a skipped test.
+The keyword library skips a test that has all of its records already; Robot Framework's merger keeps the older result of
+a skipped test.
 """
 
 import json

@@ -3,7 +3,7 @@ Framework converts each when it reads a row, in a dry run too, so that a misspel
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,9 @@ def next_to(source: Path | str | None, named: str) -> str:
     if source is None or not ("/" in named or named.endswith((".yaml", ".yml", *filter(None, ENDINGS.values())))):
         return named
     path = Path(source)
-    return str((path if path.is_dir() else path.parent) / Path(named).expanduser())
+    with suppress(RuntimeError):  # there is no such home, which is said where the file is read
+        named = str(Path(named).expanduser())
+    return str((path if path.is_dir() else path.parent) / named)
 
 
 def ruleset_name(source: Path | str | None, named: str) -> str:

@@ -15,9 +15,10 @@ from robot.running import TestCase, TestSuiteBuilder
 from ConntrackSLA.rows import Resolve, Row, given_to_open, own_variables, read_row, rows, where
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.files import read_yaml
-from ctbench.base.paths import SUITES, VARIABLES
-from ctbench.base.yaml_files import load
-from ctbench.run.settings import check_topology
+from ctbench.base.paths import SUITES
+from ctbench.base.yaml_files import load, names
+from ctbench.measure.campaign import Campaign
+from ctbench.run.settings import check_comparisons, check_loads, check_topology, is_own
 from ctbench.sla.floors import Floors
 
 #: The SLA of the suites that ship.
@@ -32,14 +33,16 @@ def problems_of_own(suites: Sequence[Path], sla: str = "") -> list[str]:
     except DataError as error:
         raise ConfigError(str(error)) from None
     wrong: list[str] = []
+    #: Rows by the files that their suites name.
     judged: dict[str, list[Row]] = {}
-    #: SLA files of which a test may measure something that is known when it runs.
+    measured: dict[str, list[Row]] = {}
+    #: SLA and campaign files of which a test may measure something that is known when it runs.
     unknown: set[str] = set()
     for test in whole.all_tests:
-        file, resolve = sla or STOCK, _resolver(test)
+        file, campaign, resolve = sla or STOCK, "", _resolver(test)
         try:
-            if not sla:
-                file = (given_to_open(test.parent, resolve) or {}).get("SLA") or STOCK
+            given = given_to_open(test.parent, resolve) or {}
+            file, campaign = sla or given.get("SLA") or STOCK, given.get("CAMPAIGN", "")
             row = read_row(test, resolve)
             if row:
                 check_topology(where(test), row.topology)
@@ -48,13 +51,30 @@ def problems_of_own(suites: Sequence[Path], sla: str = "") -> list[str]:
             row = None
         if row:
             judged.setdefault(file, []).append(row)
+            measured.setdefault(campaign, []).append(row)
         else:
-            unknown.add(file)
+            unknown |= {file, campaign}
     for file, found in judged.items():
         floors = load("sla", file, Floors)
         own = () if file in unknown else _of_its_own(floors)
-        wrong += without_a_floor(found, floors, own)
+        wrong += [*without_a_floor(found, floors, own), *_wrong_comparisons(found, floors)]
+    for campaign in measured.keys() - {"", *unknown}:
+        try:
+            known = {*names("profiles"), *(row.profile.name for row in measured[campaign])}
+            check_loads(load("campaigns", campaign, Campaign), known)
+        except ConfigError as error:
+            wrong.append(str(error))
     return wrong
+
+
+def _wrong_comparisons(found: Sequence[Row], floors: Floors) -> Iterator[str]:
+    """Yield what the floors of these rows compare with that is unknown, or has no such figure."""
+    for key, profile in sorted({(row.topology.key, row.profile.name) for row in found if not row.own}):
+        if entry := floors.floors.get(key, {}).get(profile):
+            try:
+                check_comparisons(f"{floors.file}: {key}.{profile}", profile, entry)
+            except ConfigError as error:
+                yield str(error)
 
 
 def _resolver(test: TestCase) -> Resolve:
@@ -73,9 +93,9 @@ def _resolver(test: TestCase) -> Resolve:
 def _of_its_own(floors: Floors) -> list[tuple[str, str]]:
     """Return the topologies and profiles that an SLA file next to the suites names itself, without those of the file
     that it extends. Empty for files in variables/sla, which other suites share."""
-    if floors.path and floors.path.is_relative_to(VARIABLES):
+    if floors.path is None or not is_own(floors):
         return []
-    said = read_yaml(floors.path, floors.file) if floors.path else {}
+    said = read_yaml(floors.path, floors.file)
     return [(key, profile) for key, entries in floors.floors.items() for profile in entries
             if profile in (said.get(key) or {})]  # fmt: skip
 

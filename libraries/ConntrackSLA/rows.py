@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from robot.errors import DataError, RobotError
 from robot.model import TagPatterns
 from robot.running import TestCase, TestSuite
-from robot.variables import Variables
+from robot.variables import Variables, contains_variable, is_dict_variable, is_list_variable
 
 from ConntrackSLA.arguments import next_to, ruleset_name
 from ConntrackSLA.promising import (
@@ -118,9 +118,20 @@ def _made(test: TestCase, promise: Promise, form: Form, arguments: Sequence[str]
 def _arguments(step: object, resolve: Resolve | None) -> list[str] | None:
     """Return the arguments of a keyword; None where they are known only at run time."""
     arguments = [str(argument) for argument in getattr(step, "args", ())]
-    if not any("${" in argument for argument in arguments):
+    if not any(contains_variable(argument, "$@&%") for argument in arguments):
         return arguments
-    return [str(resolve(argument)) for argument in arguments] if resolve else None
+    if resolve is None:
+        return None
+    found: list[str] = []
+    for argument in arguments:
+        value = resolve(argument)
+        if is_list_variable(argument) and isinstance(value, Sequence):
+            found += map(str, value)
+        elif is_dict_variable(argument) and isinstance(value, Mapping):
+            found += [f"{name}={each}" for name, each in value.items()]
+        else:
+            found.append(str(value))
+    return found
 
 
 #: What a test begins with that goes by steps.
@@ -158,14 +169,18 @@ def given_to_open(
     suite: TestSuite | None, resolve: Resolve, opens: Collection[str] = tuple(_OPENS)
 ) -> dict[str, str] | None:
     """Return what a suite, or the nearest suite around it, names in its set-up to open a testbed, by the names of a
-    run's variables; None where that set-up is not one of the keywords in `opens`. `resolve`: replaces variables that
-    are not the suite's own."""
+    run's variables; None where it is opened by a keyword that is not in `opens`. `resolve`: replaces variables that are
+    not the suite's own."""
     while suite is not None:
-        if suite.setup and suite.setup.name:
-            name = suite.setup.name.lower()
+        words = [str(suite.setup.name or ""), *map(str, suite.setup.args)] if suite.setup else []
+        # Of `Run Keywords` and its like the keyword is an argument, and ends at AND.
+        at = next((number for number, word in enumerate(words) if word.lower() in _OPENS), None)
+        if at is not None:
+            name, given = words[at].lower(), words[at + 1 :]
             if name not in opens:
                 return None
-            given = [str(argument) for argument in suite.setup.args]
+            if words[0].lower() == "run keywords":
+                given = given[: given.index("AND")] if "AND" in given else given if "AND" in words else []
             by_place = dict(zip(_OPENS[name], (each for each in given if not is_by_name(each)), strict=False))
             by_name = (each.partition("=") for each in given if is_by_name(each))
             found = by_place | {variable.upper(): value for variable, _, value in by_name}

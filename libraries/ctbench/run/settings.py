@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ctbench.base import paths
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.units import did_you_mean, quoted
-from ctbench.base.yaml_files import load, names
+from ctbench.base.yaml_files import YamlModel, load, names
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import KINDS, abilities, check_kind, ruleset_of
 from ctbench.dut.topology import Topology
@@ -17,7 +18,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Procedure, Promise
 from ctbench.results.floor import Floor
 from ctbench.run.measurement import plan
-from ctbench.sla.floors import Floors
+from ctbench.sla.floors import FloorEntry, Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import Profile, load_profile
 
@@ -174,42 +175,75 @@ class Named(NamedTuple):
 def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named] = (), *, whole: bool = True) -> None:
     """Raise `ConfigError` for the first unknown name in the rows, the SLA or the campaign (a kind of DUT, a ruleset, a
     profile), and for a comparison with a topology or a profile that has no such figure. `whole`: all profiles of rows
-    are known; else some are in variables, and an unknown profile of the SLA may be one of them."""
+    are known; else some are in variables, and an unknown profile of the SLA may be one of them.
+
+    A file that is not below variables/ may name rulesets and profiles of rows that this run does not have. Of such an
+    SLA the entries of the rows are checked, and the kinds of DUT; `./run check promises` checks all of it."""
     known = {*names("profiles"), *(row.profile.name for row in rows)}
+    of_rows = {(row.topology.key, row.profile.name) for row in rows}
     for row in rows:
         check_topology(row.where, row.topology)
+    if whole and not is_own(campaign):
+        check_loads(campaign, known)
+    for name, substitute in campaign.profiles.items():
+        _check_profile(f"{campaign.file}: profiles.{name}", substitute, names("profiles"))
+    for key, entries in floors.floors.items():
+        topology = Topology.parse(key)
+        if is_own(floors):
+            _check_kind(f"{floors.file}: {key}", topology)
+        else:
+            check_topology(f"{floors.file}: {key}", topology)
+        for profile, entry in entries.items():
+            where = f"{floors.file}: {key}.{profile}"
+            if whole and not is_own(floors):
+                _check_profile(where, profile, known)
+            if not is_own(floors) or (key, profile) in of_rows:
+                check_comparisons(where, profile, entry)
+
+
+def is_own(file: YamlModel) -> bool:
+    """True for a team's own file, which is not below variables/."""
+    return file.path is not None and not file.path.is_relative_to(paths.VARIABLES)
+
+
+def check_loads(campaign: Campaign, known: Collection[str]) -> None:
+    """Raise `ConfigError` for the first load of a campaign whose profile is not `known`."""
     for name in campaign.loads:
         if name not in ("connections", "packets"):
             _check_profile(f"{campaign.file}: loads.{name}", name, known)
-    for name, substitute in campaign.profiles.items():
-        _check_profile(f"{campaign.file}: profiles.{name}", substitute, known)
-    for key, entries in floors.floors.items():
-        check_topology(f"{floors.file}: {key}", Topology.parse(key))
-        for profile, entry in entries.items():
-            where = f"{floors.file}: {key}.{profile}"
-            if whole:
-                _check_profile(where, profile, known)
-            for name, promised in (("ratio", entry.ratio), ("cost", entry.cost)):
-                if promised:
-                    _check_compared(f"{where}.{name}", Topology.parse(promised.to), name)
-            if entry.ratio and (other := entry.ratio.profile):
-                _check_profile(f"{where}.ratio.profile", other, known)
-                kinds = [load_profile(each).kind for each in (profile, other) if each in names("profiles")]
-                if len(set(kinds)) > 1:
-                    raise ConfigError(
-                        f"{where}.ratio.profile: {other} is a profile of {kinds[1]}, and {profile} of {kinds[0]}: "
-                        "their rates have no ratio.\n  Expected a profile of the same kind."
-                    )
+
+
+def check_comparisons(where: str, profile: str, entry: FloorEntry) -> None:
+    """Raise `ConfigError` where an entry of an SLA compares with what is unknown, or has no such figure. `where`: file,
+    topology and `profile` of the entry."""
+    for name, promised in (("ratio", entry.ratio), ("cost", entry.cost)):
+        if promised:
+            _check_compared(f"{where}.{name}", Topology.parse(promised.to), name)
+    if entry.ratio and (other := entry.ratio.profile):
+        _check_profile(f"{where}.ratio.profile", other, names("profiles"))
+        kinds = [load_profile(each).kind for each in (profile, other) if each in names("profiles")]
+        if len(set(kinds)) > 1:
+            raise ConfigError(
+                f"{where}.ratio.profile: {other} is a profile of {kinds[1]}, and {profile} of {kinds[0]}: "
+                "their rates have no ratio.\n  Expected a profile of the same kind."
+            )
 
 
 def check_topology(where: str, topology: Topology) -> None:
     """Raise `ConfigError` for a topology with an unknown kind of DUT, or ruleset."""
+    _check_kind(where, topology)
     try:
-        if topology.datapath != CABLE.datapath:
-            check_kind(topology.datapath)
         ruleset_of(topology)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
+
+
+def _check_kind(where: str, topology: Topology) -> None:
+    if topology.datapath != CABLE.datapath:
+        try:
+            check_kind(topology.datapath)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
 
 
 def _check_compared(where: str, topology: Topology, promise: str) -> None:
@@ -223,7 +257,8 @@ def _check_compared(where: str, topology: Topology, promise: str) -> None:
 
 def _check_profile(where: str, name: str, known: Collection[str]) -> None:
     if name not in known:
+        other = ", or the profile of a row" if set(known) - set(names("profiles")) else ""
         raise ConfigError(
-            f"{where}: {quoted(name)} is not a profile.\n  Expected a name below variables/profiles, or the profile of "
-            f"a row.{did_you_mean(name, sorted(known))}"
+            f"{where}: {quoted(name)} is not a profile.\n  Expected a name below variables/profiles{other}."
+            f"{did_you_mean(name, sorted(known))}"
         )

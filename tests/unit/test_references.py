@@ -177,3 +177,19 @@ def test_a_home_that_there_is_not_is_a_sentence(tmp_path: Path) -> None:
     row = "Packet Rate Should Meet SLA    linux-router    forward    1    1    ~nouser/mix.yaml"
     with pytest.raises(ConfigError, match="no such file"):
         named(suite(tmp_path, row))
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [("as-read-before", "short-lived"), ("udp-64-10k", "udp-imix-10k")],
+)
+def test_a_profile_with_the_name_of_another_one_is_refused_and_a_copy_of_it_is_not(
+    tmp_path: Path, name: str, like: str
+) -> None:
+    text = f"name: {name}\ndescription: x\nlike: "
+    for path, kind in (("a.yaml", "udp-64-10k"), ("b.yaml", like), ("copy.yaml", "udp-64-10k")):
+        (tmp_path / path).write_text(text + kind)
+    if name != "udp-64-10k":
+        assert load_profile(tmp_path / "a.yaml") == load_profile(tmp_path / "copy.yaml")
+    with pytest.raises(ConfigError, match=f'b.yaml: name: "{name}" is the name of .*\\.yaml'):
+        load_profile(tmp_path / "b.yaml")

@@ -150,13 +150,16 @@ def test_a_torn_record_is_named_and_its_test_measured_again(stopped: Path, capsy
     assert measured(stopped).count("Suites.First.One") == 2
 
 
-def test_a_record_counts_whose_test_has_a_variable_in_its_name(checkout: Path) -> None:
-    named = f"*** Variables ***\n${{MIN}}    50k\n{LIBRARY}At least ${{MIN}}\n    Measure    missed\n"
+@pytest.mark.parametrize(("written", "name"), [("At least ${MIN}", "At least 50k"), (r"50\% \& more", "50% & more")])
+def test_a_record_counts_whose_test_has_a_variable_or_an_escape_in_its_name(
+    checkout: Path, written: str, name: str
+) -> None:
+    named = f"*** Variables ***\n${{MIN}}    50k\n{LIBRARY}{written}\n    Measure    missed\n"
     (checkout / "suites" / "01__first.robot").write_text(named)
     assert again() == 1
-    assert measured(checkout / OUT) == ["Suites.First.At least 50k"]
+    assert measured(checkout / OUT) == [f"Suites.First.{name}"]
     assert again() == 1
-    assert measured(checkout / OUT) == ["Suites.First.At least 50k", *ALL[2:]]
+    assert measured(checkout / OUT) == [f"Suites.First.{name}", *ALL[2:]]
     summary = json.loads((checkout / OUT / "summary.json").read_text())
     assert [each["verdict"] for each in summary["tests"]] == ["missed", "met", "met"]
 

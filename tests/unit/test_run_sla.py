@@ -225,6 +225,7 @@ def test_who_has_no_home_at_all_is_told_what_may_name_a_folder(monkeypatch: pyte
         (["suites/quick"], 4, "suites/quick has no suffix that says what it is"),
         (["suites/empty"], 4, "contains no tests"),
         (["suites/text.txt"], 4, "contains no tests"),
+        (["suites/a.robot", "suites/a.robot"], 4, "two tests have this name"),
         (["--include", "nosuchtag"], 4, "matching tag 'nosuchtag'"),
         (["--dryrun", "-t", "nosuch"], 4, "matching name 'nosuch'"),
         (["--testbeds", "local,local", "--include", "nosuchtag"], 4, "matching tag 'nosuchtag'"),

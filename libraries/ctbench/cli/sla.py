@@ -26,6 +26,7 @@ from ctbench.cli.robot.command_line import (
     DataError,
     Information,
     RobotSettings,
+    TestCase,
     TestSuite,
     are_ours,
     as_arguments,
@@ -171,10 +172,10 @@ def run(command: CommandLine, folder: Path, suite: TestSuite, members: Sequence[
 
 
 def _of_tests(stored: Sequence[Stored], suite: TestSuite) -> list[Stored]:
-    """Return the records that are of the suite's tests. Robot Framework replaces variables in the name of a test when
-    it runs the test: where a suite has such a name, all of its records are."""
+    """Return the records that are of the suite's tests. Robot Framework replaces variables and escapes in the name of a
+    test when it runs the test: where a suite has such a name, all of its records are."""
     tests = {(test.parent.full_name, test.name) for test in suite.all_tests}
-    replaced = {of_suite for of_suite, name in tests if re.search(r"[$@&%]\{", name)}
+    replaced = {of_suite for of_suite, name in tests if re.search(r"[$@&%]\{|\\", name)}
     return [each for each in stored if each.record.suite in replaced or (each.record.suite, each.record.test) in tests]
 
 
@@ -247,12 +248,25 @@ def look_at(command: CommandLine) -> tuple[TestSuite, list[Member]]:
     except DataError as error:
         raise ConfigError(str(error)) from None
     check_names(command, [test.source for test in suite.all_tests], SUITES)
+    _check_unique(suite)
     testbeds = read_testbeds(command, suite)
     # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.
     if not command.dry_run:
         for _, testbed in testbeds:
             testbed.check_machine()
     return suite, make_pool(testbeds, usable_cores()) if command.testbeds else []
+
+
+def _check_unique(suite: TestSuite) -> None:
+    """Raise `ConfigError` for two tests of one name in suites of one name, whose records are not told apart."""
+    known: dict[tuple[str, str], TestCase] = {}
+    for test in suite.all_tests:
+        other = known.setdefault((test.parent.full_name, test.name), test)
+        if other is not test:
+            raise ConfigError(
+                f"{test.full_name}: two tests have this name, in {other.source} (line {other.lineno}) and "
+                f"{test.source} (line {test.lineno}).\n  Expected another name for one of the tests, or of the suites."
+            )
 
 
 def begin(command: CommandLine) -> int:

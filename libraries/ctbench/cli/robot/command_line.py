@@ -17,7 +17,7 @@ from robot.errors import FRAMEWORK_ERROR, DataError, Information
 from robot.model import ModelModifier
 from robot.output import LOGGER
 from robot.run import RobotFramework
-from robot.running import TestSuite, TestSuiteBuilder
+from robot.running import TestCase, TestSuite, TestSuiteBuilder
 from robot.utils import find_file
 from robot.utils.argumentparser import ArgFileParser
 from robot.variables import Variables, VariableScopes
@@ -29,7 +29,7 @@ from ctbench.dut.rulesets import catalogue
 from ctbench.run.settings import VARIABLES
 from ctbench.testbed.pool import split_names
 
-__all__ = ["CommandLine", "DataError", "Information", "RobotSettings", "TestSuite", "chosen_files", "parse"]
+__all__ = ["CommandLine", "DataError", "Information", "RobotSettings", "TestCase", "TestSuite", "chosen_files", "parse"]
 
 
 @dataclass(frozen=True)

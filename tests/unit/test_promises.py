@@ -156,6 +156,14 @@ def test_the_command_judges_by_an_sla_and_suites_that_are_given(
     assert "Traceback" not in "".join(capsys.readouterr())
 
 
+def test_the_file_of_the_page_on_own_suites_says_whose_each_floor_is() -> None:
+    ours = load("sla", str(OWN / "elsewhere" / "our-sla.yaml"), Floors)
+    sources = {each.source or ours.source for entries in ours.floors.values() for each in entries.values()}
+    office = ours.floors["linux-router/nftables-office/1cpu-1rxq"]["our-mix"]
+    assert office.source is None and ours.source == "our contracts"
+    assert {"our contracts", stock_floors().source} <= sources
+
+
 @cache
 def stock_rows() -> list[Row]:
     return list(rows(TestSuiteBuilder().build(ROOT / "suites")))

@@ -32,7 +32,7 @@ from ctbench.base.errors import (
     sentence_of,
 )
 from ctbench.dut.cable import CABLE
-from ctbench.dut.registry import ruleset_of
+from ctbench.dut.registry import check_set_up
 from ctbench.dut.topology import Topology
 from ctbench.measure.promises import PROMISES, Promise
 from ctbench.report import console
@@ -261,7 +261,7 @@ class ConntrackSLA:
         try:
             row = row_of(data, BuiltIn().replace_variables)
             if row and _is_dry_run():
-                ruleset_of(row.topology)
+                check_set_up(row.topology)
             if row and (settings := self._settings(data, result)):
                 promised = settings.promised(row.topology, row.profile, row.promise, row.own)
                 result.doc = "\n\n".join(filter(None, [result.doc, promised]))
@@ -378,7 +378,7 @@ class ConntrackSLA:
             if unknown := [name for name in row if name not in Topology.model_fields]:
                 raise ConfigError(no_option(unknown[0]))
             topology = topology_of(row)
-            ruleset_of(topology)
+            check_set_up(topology)
             self._open().testbed.placement(topology)
         except ValidationError as error:
             self._end_test(ConfigError(no_topology(error)))

@@ -86,6 +86,13 @@ def suite(tmp_path: Path, row: str) -> TestSuite:
         ("ovs-dpdk    contrack    1    1    short-lived", '"contrack" is not a ruleset'),
         ("ovs-dpdk    conntrack    1    1    short-lifed", "short-lifed.yaml: no such file"),
         ("ovs-dpdk    conntrack    0    1    short-lived", "cpus is"),
+        (
+            "linux-router    iptables-snat    1    1    short-lived    emc_insert_inv_prob=0",
+            "not an option of Linux router",
+        ),
+        ("linux-router    forward    1    1    short-lived    timeout_s=5", "forward tracks nothing"),
+        ("linux-bridge    forward    1    1    short-lived    max_connections=5", "not an option of Linux bridge"),
+        ("emulated    forward    1    1    short-lived    mtu=9000", "not an option of Emulated machine"),
     ],
 )
 def test_a_name_in_a_row_that_stands_for_nothing(tmp_path: Path, row: str, what: str) -> None:

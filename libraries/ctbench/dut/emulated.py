@@ -161,6 +161,7 @@ class EmulatedKind(DutKind):
     title = "Emulated machine"
     settings = EmulatedConfig
     abilities: frozenset[Ability] = frozenset({"instructions"})
+    options = frozenset({"ports"})
     families = FAMILIES
     tags = ("emulated",)
 

@@ -176,6 +176,8 @@ class DutKind(ABC):
     builds = ""
     #: Whether its threads poll, and want CPUs of their own.
     polls = False
+    #: The options of a topology that it has; others are refused, because they would change nothing.
+    options: frozenset[str] = frozenset({"ports", "mtu"})
     #: Families of the rulesets that it knows, `ctbench.dut.rulesets`.
     families: tuple[str, ...]
     #: Tags of every test with it.

@@ -13,7 +13,7 @@ from ctbench.dut.linux.kind import BRIDGE, ROUTER, LinuxConfig
 from ctbench.dut.ovs.kind import OvsDpdkKind
 from ctbench.dut.ovs.settings import OvsDpdkConfig
 from ctbench.dut.rulesets import Ruleset, catalogue, find_ruleset
-from ctbench.dut.topology import Topology
+from ctbench.dut.topology import OPTIONS, Topology
 
 KINDS: dict[str, DutKind] = {kind.name: kind for kind in (OvsDpdkKind(), ROUTER, BRIDGE, EmulatedKind())}
 
@@ -50,6 +50,26 @@ def ruleset_of(topology: Topology) -> Ruleset | None:
         return None
     kind = KINDS[topology.datapath]
     return find_ruleset(kind.families, topology.ruleset, kind.title)
+
+
+#: Options of the connection table.
+_OF_TABLE = frozenset({"timeout_s", "max_connections", "zone_policy"})
+
+
+def check_set_up(topology: Topology) -> None:
+    """Raise `ConfigError` for a ruleset, or an option, that the DUT of a topology does not have."""
+    if (ruleset := ruleset_of(topology)) is None:
+        return
+    kind = KINDS[topology.datapath]
+    for name in (name for name, default in OPTIONS.items() if getattr(topology, name) != default):
+        if name not in kind.options:
+            has = ", ".join(each for each in OPTIONS if each in kind.options)
+            raise ConfigError(f"{name} is not an option of {kind.title}.\n  Expected one of: {has}.")
+        if name in _OF_TABLE and not ruleset.tracks:
+            raise ConfigError(
+                f"{name} is an option of the connection table, and {topology.ruleset} tracks nothing.\n"
+                "  Expected it with a ruleset that tracks."
+            )
 
 
 def rules_of(topology: Topology) -> str:

@@ -12,7 +12,7 @@ from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoProm
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import YamlModel, load, names
 from ctbench.dut.cable import CABLE
-from ctbench.dut.registry import KINDS, abilities, check_kind, ruleset_of
+from ctbench.dut.registry import KINDS, abilities, check_kind, check_set_up
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Procedure, Promise
@@ -230,10 +230,10 @@ def check_comparisons(where: str, profile: str, entry: FloorEntry) -> None:
 
 
 def check_topology(where: str, topology: Topology) -> None:
-    """Raise `ConfigError` for a topology with an unknown kind of DUT, or ruleset."""
+    """Raise `ConfigError` for a topology with an unknown kind of DUT, ruleset or option."""
     _check_kind(where, topology)
     try:
-        ruleset_of(topology)
+        check_set_up(topology)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 

@@ -64,6 +64,8 @@ class LinuxKind(DutKind):
     def __init__(self, new: type[LinuxDut], title: str, tags: tuple[str, ...], *, bridges: bool) -> None:
         self.new, self.name, self.families = new, new.kind, new.families
         self.title, self.tags, self.bridges = title, tags, bridges
+        if not bridges:  # which track nothing
+            self.options = DutKind.options | {"timeout_s", "max_connections"}
 
     def build(self, config: LinuxConfig, around: Surroundings) -> Dut:
         host, machine, placement, ports = around.host, around.machine, around.placement, config.ports

@@ -12,6 +12,7 @@ from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
 from ctbench.dut.ovs.fit import DRIVERS, missing_drivers, program_of, require_fit, require_programs
 from ctbench.dut.ovs.packages import Packages, unpack
 from ctbench.dut.ovs.settings import TABLE, OvsDpdkConfig, OvsInstallation
+from ctbench.dut.topology import OPTIONS
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.local import LocalHost
@@ -30,6 +31,7 @@ class OvsDpdkKind(DutKind):
     })  # fmt: skip
     builds = "ovs"
     polls = True
+    options = frozenset(OPTIONS)
     families = OvsDpdkDut.families
     tags = ("ovs", OvsDpdkDut.kind)
     bridges = True

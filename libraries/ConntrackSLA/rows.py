@@ -2,14 +2,15 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 from robot.errors import DataError, RobotError
 from robot.model import TagPatterns
-from robot.running import TestCase, TestSuite
+from robot.running import For, TestCase, TestSuite
+from robot.running.resourcemodel import ResourceFile
 from robot.variables import Variables, contains_variable, is_dict_variable, is_list_variable
 
 from ConntrackSLA.arguments import next_to, ruleset_name
@@ -90,10 +91,11 @@ def brief(source: Path | None) -> str:
     return str(source.relative_to(ROOT) if source and source.is_relative_to(ROOT) else source)
 
 
-def row_of(test: TestCase, resolve: Resolve | None = None) -> Row | None:
+def row_of(test: TestCase, resolve: Resolve | None = None, first: object = None) -> Row | None:
     """Return the row of a test; None where the test is not a row of a promise, or has variables and no `resolve`. Raise
-    `ConfigError` for an unknown profile, `ValueError` for an invalid topology."""
-    first = next(iter(test.body), None)
+    `ConfigError` for an unknown profile, `ValueError` for an invalid topology. `first`: the step that it begins with;
+    else the first one."""
+    first = first or next(iter(test.body), None)
     name, arguments = str(getattr(first, "name", "")).lower(), _arguments(first, resolve)
     if arguments is None:
         return None  # known when it runs
@@ -212,6 +214,40 @@ def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:
     return frozenset(tag for tag in tags if words.match([tag]))
 
 
+def _rows_in(body: Iterable[object], file: ResourceFile, around: Collection[str] = ()) -> int:
+    """Return how many rows the steps of a test, or of a keyword of its file, measure. `around`: the keywords of the
+    file that these steps are in."""
+    found = 0
+    for step in body:
+        inner = getattr(step, "body", ())
+        if isinstance(step, For):
+            found += _rows_in(inner, file, around) * _rounds(step)
+            continue
+        words = [str(word).lower() for word in (getattr(step, "name", ""), *getattr(step, "args", ()))]
+        if any(word in _MEASURING for word in words):  # as an argument of `Run Keyword And Continue On Failure`
+            found += 1
+            continue
+        found += _rows_in(inner, file, around)
+        for keyword in file.keywords:
+            if (name := str(keyword.name).lower()) in words and name not in around:
+                found += _rows_in(keyword.body, file, (*around, name))
+    return found
+
+
+def _rounds(loop: For) -> int:
+    """Return how often a loop over written values is run, by its IN or IN RANGE; 1 for any other."""
+    values = [str(value) for value in loop.values]
+    if any(contains_variable(value, "$@&%") for value in values):
+        return 1
+    if loop.flavor == "IN RANGE":
+        return len(range(*map(int, values))) if all(re.fullmatch(r"-?\d+", value) for value in values) else 1
+    return max(1, len(values) // max(1, len(loop.assign)))
+
+
+#: What measures a row.
+_MEASURING = {*KEYWORDS, OF_THE_GENERATOR.lower(), "measure"}
+
+
 def gated_rows(
     suite: TestSuite,
     settings_of: Callable[[TestSuite | None], RunSettings],
@@ -222,15 +258,23 @@ def gated_rows(
     """Return how many rows of a suite and of the suites in it compare two builds. They share the run's error, so the
     number is needed before the first one begins. `settings_of` returns the settings of a suite, or raises
     `CtbenchError`; `place` raises `MissingResource` for a topology that the testbed has no room for. Unknown cases
-    count: a test that determines at run time what it measures, and a suite with a mistake in its files."""
+    count: a test that determines at run time what it measures, and a suite with a mistake in its files. Of a test with
+    several rows each counts, in whatever keyword of its file or loop over written values it is."""
 
-    def compared(test: TestCase) -> int:
+    def of_test(test: TestCase) -> int:
+        steps = list(test.body)
+        if (count := _rows_in(steps, test.parent.resource)) <= 1:
+            return compared(test)
+        lines = len(steps) == count and all(str(getattr(step, "name", "")).lower() in KEYWORDS for step in steps)
+        return sum(compared(test, step) for step in steps) if lines else count
+
+    def compared(test: TestCase, step: object = None) -> int:
         try:
-            row, settings = row_of(test, resolve), settings_of(test.parent)
+            row, settings = row_of(test, resolve, step), settings_of(test.parent)
         except (CtbenchError, RobotError, ValueError):  # said when it runs
             return 1
         if row is None:
-            return max(1, sum(str(getattr(step, "name", "")).lower() == "measure" for step in test.body))
+            return 1
         tags = set(test.tags) - asked_for(tuple(test.tags), include)
         if not settings.compares_builds(row.topology, row.profile, row.promise, row.own, tags):
             return 0
@@ -240,4 +284,4 @@ def gated_rows(
             return 0
         return 1
 
-    return sum(map(compared, suite.all_tests))
+    return sum(map(of_test, suite.all_tests))

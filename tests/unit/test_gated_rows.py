@@ -36,6 +36,26 @@ Two Measurements
     Use Topology    ovs-dpdk    conntrack
     Measure    connection rate    short-lived
     Measure    connection rate    long-lived
+Lines Of A Template
+    ovs-dpdk        conntrack    1    1    short-lived
+    ovs-dpdk        conntrack    2    1    short-lived
+    linux-router    forward      1    1    short-lived
+    ovs-dpdk        conntrack    4    4    short-lived
+In Loops
+    [Template]    NONE
+    FOR    ${ruleset}    ${queues}    IN    conntrack    1    forward    2
+        FOR    ${cpus}    IN RANGE    1    4
+            Run Keyword And Continue On Failure    Both Kinds    ${cpus}    ${queues}    ${ruleset}
+        END
+    END
+
+*** Keywords ***
+Both Kinds
+    [Arguments]    ${cpus}    ${queues}    ${ruleset}
+    IF    ${queues} < 3
+        Connection Rate Should Meet SLA    ovs-dpdk    ${ruleset}    ${cpus}    ${queues}    short-lived
+    END
+    Packet Rate Should Meet SLA    ovs-dpdk    ${ruleset}    ${cpus}    ${queues}    udp-64-10k
 
 *** Variables ***
 ${CPUS}    1
@@ -88,7 +108,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("of_others", "rows"), [(0, 5), (7, 12)])
+@pytest.mark.parametrize(("of_others", "rows"), [(0, 19), (7, 26)])
 def test_a_run_knows_them_when_its_first_suite_has_opened_its_testbed(
     of_others: int, rows: int, installed: None, shared: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

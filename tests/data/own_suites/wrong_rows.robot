@@ -24,3 +24,7 @@ A Minimum That Is None    fast       ovs-dpdk        conntrack    2       2     
 A Condition Without Sense    50k     ovs-dpdk        conntrack    2       2            short-lived    loss=200%
 An Option That Does Nothing    50k    linux-bridge    forward      2       2            short-lived    timeout_s=5
 Packets For Connections    50k       ovs-dpdk        conntrack    2       2            udp-64-10k
+A Misspelt Promise
+    [Template]    NONE
+    Use Topology    ovs-dpdk    conntrack
+    Measure    conection rate    short-lived

@@ -126,7 +126,7 @@ def test_verdicts_are_shown_where_the_testbed_cannot_be_closed(tmp_path: Path, m
 
     record: Record = made_up_record()
     keywords = ConntrackSLA()
-    keywords._run = SimpleNamespace(close=close, records=[record], output=tmp_path)  # type: ignore[assignment]
+    keywords._run = SimpleNamespace(close=close, measured=[record], output=tmp_path)  # type: ignore[assignment]
     keywords.close()
     keywords.close()
     failed, table = shown

@@ -32,7 +32,7 @@ class StandInServer:
         self.starts: list[str] = []
         self.said = ""
 
-    def start(self, mode: str, flows: int = 0) -> dict[str, Any]:
+    def start(self, mode: str, flows: int = 0, lost: int = 0) -> dict[str, Any]:
         if not self.running or mode != self.mode:
             self.starts.append(mode)
         self.running, self.mode = True, mode

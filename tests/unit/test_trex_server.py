@@ -17,7 +17,7 @@ from ctbench.base.paths import ROOT
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import Owner
 from ctbench.traffic.profiles import load_profile
-from ctbench.traffic.trex.config import LEAST_FLOWS, concurrent_flows, dp_flows, trex_cfg
+from ctbench.traffic.trex.config import LEAST_FLOWS, concurrent_flows, dp_flows, lost_flows, trex_cfg
 from ctbench.traffic.trex.releases import FAULTS, Fault, judge
 from ctbench.traffic.trex.server import StartedServer, by_name, excerpt
 from ctbench.traffic.trex.source import TrexGeneratorConfig, TrexPort
@@ -77,6 +77,7 @@ def test_flow_objects_are_for_connections_only_and_no_more_than_trex_holds() -> 
     with pytest.raises(MissingResource, match="give the generator more cores"):
         dp_flows(20_000_000, cores=1)
     assert dp_flows(20_000_000, cores=8)
+    assert dp_flows(4_000_000, cores=1, lost=9_000_000) == 16 << 20  # the most there is
 
 
 @pytest.mark.parametrize(
@@ -165,8 +166,8 @@ def test_what_is_missing_is_said_in_a_sentence(settings: dict[str, Any], said: s
 @pytest.mark.parametrize(("load", "cores"), [(1_000, 1), (60_000, 1), (60_000, 22), (200_000, 8)])
 def test_long_lived_connections_find_room_for_half_as_many_again(load: int, cores: int) -> None:
     short, profile = load_profile("short-lived"), load_profile("long-lived")
-    assert dp_flows(concurrent_flows(short, 60_000), cores=1) == LEAST_FLOWS
-    assert dp_flows(concurrent_flows(short, load), cores) / 2 > 5.5 * load, "a lost SYN is kept for 5 s"
+    assert dp_flows(concurrent_flows(short, 100_000), cores=1) == LEAST_FLOWS
+    assert dp_flows(concurrent_flows(short, load), cores, lost_flows(load)) / 2 > 5.5 * load, "a lost SYN is kept 5 s"
     flows = concurrent_flows(profile, load)
 
     assert flows > 25 * load

@@ -13,34 +13,45 @@ from ctbench.traffic.trex.source import DEFAULT_SYNC_PORT, OTHER_THREADS, TrexGe
 LEAST_FLOWS = 1 << 20
 #: The largest table of a data plane thread: above 20 million flow objects TRex aborts (bp_sim.cpp).
 LARGEST_TABLE = 1 << 23
-#: Seconds that TRex keeps a connection besides its lifetime: 5 s where the SYN is lost (tcp_timer.h, TCPTV_KEEP_INIT),
-#: and half a second after its end, so that a DUT that passes nothing does not fill the table. One that loses data is
-#: kept longer: with half as many to spare, such a DUT can fill it only in a trial of more than 8 s with its ramp-up,
-#: which is invalid then. A place in a table takes 16 bytes and a connection about 1 kB of TRex' ordinary memory: ASTF
-#: takes no hugepages for them (closehash.h, flow_table.cpp).
-FLOW_LINGER_S = 5.5
+#: Seconds that TRex keeps a flow beyond its data, seen, and what set-up and a full DUT may add.
+FLOW_LINGER_S = 1.0
+#: Seconds that TRex keeps a connection whose SYN is lost (tcp_timer.h, TCPTV_KEEP_INIT), and half a second after that.
+#: One that loses data is kept longer: with half as many to spare, a DUT that loses all can fill the table only in a
+#: trial of more than 8 s with its ramp-up, which is invalid then. A place in a table takes 16 bytes and a connection
+#: about 1 kB of TRex' ordinary memory: ASTF takes no hugepages for them (closehash.h, flow_table.cpp).
+LOST_LINGER_S = 5.5
 
 
 def concurrent_flows(profile: ConnectionProfile, load: float) -> int:
-    """Return how many connections of `profile` TRex keeps at the same time when `load` begin each second."""
+    """Return how many connections of `profile` are open at the same time when `load` begin each second."""
     return round(load * (profile.mean_lifetime_s + FLOW_LINGER_S))
 
 
-def dp_flows(flows: int, cores: int) -> int:
-    """Return the `dp_flows` that hold `flows` connections on `cores` data plane threads, with half as many to spare.
+def lost_flows(load: float) -> int:
+    """Return how many more TRex keeps at the same time when all of `load` connections per second are lost."""
+    return round(load * (LOST_LINGER_S - FLOW_LINGER_S))
+
+
+def dp_flows(flows: int, cores: int, lost: int = 0) -> int:
+    """Return the `dp_flows` that hold `flows` connections on `cores` data plane threads, and as many of the `lost` ones
+    as TRex can, with half as many to spare.
 
     A thread gets its share of `dp_flows`, half of it for the client ends and half for the server ends of connections;
     TRex makes each table as large as the next power of two (bp_sim_tcp.cpp, closehash.h), and opens no more connections
-    when one is full. Raise `MissingResource` where so many threads cannot hold them.
+    when one is full. Raise `MissingResource` where so many threads cannot hold `flows`.
     """
-    per_core = -(-flows * 3 // (2 * cores))
-    table = 1 << max(per_core - 1, 0).bit_length()
-    if table > LARGEST_TABLE:
+    if _table(flows, cores) > LARGEST_TABLE:
         raise MissingResource(
             f"TRex holds {LARGEST_TABLE * 2 // 3} connections for each of its cores, and {flows} on {cores} are asked "
             "for: give the generator more cores."
         )
-    return max(LEAST_FLOWS, 2 * table * cores)
+    return max(LEAST_FLOWS, 2 * min(_table(flows + lost, cores), LARGEST_TABLE) * cores)
+
+
+def _table(flows: int, cores: int) -> int:
+    """Return the size of the table of each thread."""
+    per_core = -(-flows * 3 // (2 * cores))
+    return 1 << max(per_core - 1, 0).bit_length()
 
 
 def is_kernel_interface(interface: str) -> bool:

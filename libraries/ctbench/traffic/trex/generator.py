@@ -11,7 +11,7 @@ from ctbench.traffic.loads import Hold, Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.client import TrexRefused, TrexWorker
-from ctbench.traffic.trex.config import concurrent_flows
+from ctbench.traffic.trex.config import concurrent_flows, lost_flows
 from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
 from ctbench.traffic.trex.server import Mode, Place, TrexServer
 
@@ -52,7 +52,7 @@ class TrexTrafficGenerator(TrafficGenerator):
                 self._connect("stl", 0)
                 return stl.run_trial(self._worker, profile, load.per_s, duration_s, len(self._ports) // 2)
             self._notes = [*astf.limitations(profile), *astf.measures(profile)]
-            self._connect("astf", concurrent_flows(profile, load.per_s))
+            self._connect("astf", concurrent_flows(profile, load.per_s), lost_flows(load.per_s))
             self._load(astf.astf_spec(profile))
             return astf.run_trial(self._worker, self._ports, profile, load.per_s, duration_s)
 
@@ -91,12 +91,12 @@ class TrexTrafficGenerator(TrafficGenerator):
         self._disconnect()
         self._server.stop()
 
-    def _connect(self, mode: Mode, flows: int) -> None:
+    def _connect(self, mode: Mode, flows: int, lost: int = 0) -> None:
         """Start the server in `mode` and connect the client to it, unless both are so already."""
         runs = self._connected is not None and self._server.is_running()
         if self._connected and self._connected[0] != mode:
             self._disconnect()  # before the server goes, which it may do to come back in the other mode
-        place = self._server.start(mode, flows)
+        place = self._server.start(mode, flows, lost)
         now = (mode, self._server.snapshot())
         if runs and self._worker.is_running and self._connected == now:
             return

@@ -65,11 +65,11 @@ class TrexServer:
         self._place: Place = {"server": address, "sync_port": config.sync_port, "async_port": config.async_port}
         self._snapshot: dict[str, object] = {"server": "running", "address": f"{address}:{config.sync_port}"}
 
-    def start(self, mode: Mode, flows: int = 0) -> Place:
-        """Start the server in `mode`, with memory for `flows` connections at a time, unless it runs so, and return its
-        place. Raise `GeneratorError` with TRex' output where it does not start. The mode of a server that is not ours
-        is checked by its client."""
-        del mode, flows
+    def start(self, mode: Mode, flows: int = 0, lost: int = 0) -> Place:
+        """Start the server in `mode`, with memory for `flows` connections at a time, and as many `lost` ones as it can
+        hold, unless it runs so, and return its place. Raise `GeneratorError` with TRex' output where it does not start.
+        The mode of a server that is not ours is checked by its client."""
+        del mode, flows, lost
         return self._place
 
     def is_running(self) -> bool:
@@ -102,8 +102,8 @@ class OwnServer(TrexServer, ABC):
         self._log: Path | None = None
         self._flows = 0
 
-    def start(self, mode: Mode, flows: int = 0) -> Place:
-        objects = dp_flows(flows, self._config.cores * len(self._config.pairs)) if mode == "astf" else 0
+    def start(self, mode: Mode, flows: int = 0, lost: int = 0) -> Place:
+        objects = dp_flows(flows, self._config.cores * len(self._config.pairs), lost) if mode == "astf" else 0
         if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
             return self._place
         self.stop()

@@ -113,7 +113,7 @@ def plant(fault: Fault, base: OvsInstallation, folder: Path) -> None:
     defines = {**fault.defines, "COUNTS": _in_c(str(counts))}
     lines = [*(f"#define {key} {value}" for key, value in defines.items()), f"#include {_in_c(str(PLANT))}"]
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "plant").write_bytes(compile_program(source, "-shared"))
+    (folder / "plant").write_bytes(compile_program(source, "gcc", "-fPIC", "-shared"))
     program.write_bytes(changed)
     program.chmod(0o755)
 

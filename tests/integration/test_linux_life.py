@@ -10,7 +10,7 @@ from real_duts import on_shared_cpus
 from veth import Wire
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.linux.forwarding import LinuxRouterDut
+from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement, read_machine
 from ctbench.hosts.offloads import OFFLOADS
@@ -158,6 +158,18 @@ def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
     dut.restore()
 
     assert [sandbox.run(command.split()).stdout for command in commands] == before
+    for name in ("ens0", "ens1"):
+        sandbox.run(["ip", "link", "del", name])
+
+
+def test_a_bridge_of_a_labs_cards_is_made_after_a_routers_run_that_was_killed(sandbox: Sandbox) -> None:
+    for name, peer in (("ens0", "far0"), ("ens1", "far1")):
+        sandbox.run(["ip", "link", "add", name, "type", "veth", "peer", "name", peer])
+    sandbox.run(["ip", "address", "add", "198.18.0.1/30", "dev", "ens0"])  # which that run left
+    dut = on_shared_cpus(LinuxBridgeDut, sandbox, interfaces=("ens0", "ens1"))
+    dut.apply(Topology(datapath="linux-bridge", ruleset="forward"))
+    dut.restore()
+    assert sandbox.run(["ip", "-4", "address", "show", "ens0"]).stdout == ""
     for name in ("ens0", "ens1"):
         sandbox.run(["ip", "link", "del", name])
 

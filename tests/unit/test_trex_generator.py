@@ -30,12 +30,13 @@ class StandInServer:
         self.running = False
         self.mode = ""
         self.starts: list[str] = []
+        self.lost = 0
         self.said = ""
 
     def start(self, mode: str, flows: int = 0, lost: int = 0) -> dict[str, Any]:
         if not self.running or mode != self.mode:
             self.starts.append(mode)
-        self.running, self.mode = True, mode
+        self.running, self.mode, self.lost = True, mode, lost
         return {"server": "127.0.0.1", "sync_port": 4501, "async_port": 4500}
 
     def is_running(self) -> bool:
@@ -129,6 +130,11 @@ def test_packets_need_the_server_in_another_mode(trex: Stand, monkeypatch: pytes
     assert trex.worker.count("astf_load") == 2
     facts = trex.generator.snapshot()  # pages show the version
     assert (facts["version"], facts["client"]) == ("v3.08, client v3.06", {"version": "v3.06"})
+
+
+def test_a_server_gets_room_for_connections_that_are_lost(trex: Stand) -> None:
+    trex.run(1000)
+    assert trex.server.lost > 4000  # TRex gives each 5 s
 
 
 def test_a_server_that_dies_is_named_with_its_last_words_and_started_again(trex: Stand) -> None:

@@ -22,6 +22,7 @@ from ctbench.dut.linux.netfilter import (
     read_rules,
 )
 from ctbench.dut.topology import PortSetup, Topology
+from ctbench.dut.veth import IpRoute
 from ctbench.hosts.machine import Placement
 
 #: Version of IP -> side -> the router's address, the generator's next to it, and the network behind that, of the first
@@ -134,14 +135,7 @@ class LinuxRouterDut(LinuxDut):
         self._set_sysctls(flowtable_settings(settings), where_known=True)
 
     def _unconfigure(self) -> None:
-        """Remove the router's own addresses from every device that has one, a lab's cards included, and with them
-        neighbours and routes."""
-        sides = [side for version in NETWORKS for side in networks(version, MOST_PORT_PAIRS)]
-        addresses = [address.partition("/")[0] for address, _, _ in sides]
-        for link in self._ip.show("address", "show"):
-            for found in link["addr_info"]:
-                if found["local"] in addresses:
-                    self._ip.batch([f"address del {found['local']}/{found['prefixlen']} dev {link['ifname']}"])
+        remove_addresses(self._ip)
 
     def _differences(self) -> list[str]:
         found = super()._differences()
@@ -173,6 +167,17 @@ class LinuxRouterDut(LinuxDut):
 
 
 _ALL_IPV6 = "net/ipv6/conf/all/forwarding"
+
+
+def remove_addresses(ip: IpRoute) -> None:
+    """Remove the router's own addresses from every device that has one, a lab's cards included, and with them
+    neighbours and routes: those of a killed run too."""
+    sides = [side for version in NETWORKS for side in networks(version, MOST_PORT_PAIRS)]
+    addresses = [address.partition("/")[0] for address, _, _ in sides]
+    for link in ip.show("address", "show"):
+        for found in link["addr_info"]:
+            if found["local"] in addresses:
+                ip.batch([f"address del {found['local']}/{found['prefixlen']} dev {link['ifname']}"])
 
 
 def forwarding_sysctls(version: int, untagged: Iterable[str]) -> dict[str, str]:
@@ -221,6 +226,7 @@ class LinuxBridgeDut(LinuxDut):
 
     def _unconfigure(self) -> None:
         self._ip.batch([f"link del {BRIDGE}"] if self._ip.has(BRIDGE) else [])
+        remove_addresses(self._ip)  # of a router's run that was killed: a card with an address is refused
 
     def _differences(self) -> list[str]:
         masters = {f"bridge of {link['ifname']}": link.get("master") for link in self._ip.show("link", "show")}

@@ -10,7 +10,7 @@ import commands
 import pytest
 
 from ctbench.base.errors import ExitStatus, MissingResource
-from ctbench.base.paths import ROOT, SUITES
+from ctbench.base.paths import RESULTS_VARIABLE, ROOT, SUITES
 from ctbench.base.yaml_files import load
 from ctbench.cli import kernel_candidate, sla
 from ctbench.cli.robot.command_line import CommandLine, parse
@@ -199,16 +199,16 @@ def test_what_was_not_counted_with_the_base_is_not_judged(
     store.write(counted_record("bridge", [1], **ALIKE), tmp_path / "out" / "base")
     assert (gate(tmp_path / "out", "--candidate", package), len(begun)) == (0, 1)
     # However the run ends that judges: also where it goes on later.
-    ends = [kernel_candidate.with_base(ExitStatus(status), tmp_path / "out") for status in (0, 1, 3)]
+    ends = [kernel_candidate.with_uncounted(ExitStatus(status), tmp_path / "out") for status in (0, 1, 3)]
     assert ends == [3, 1, 3]
-    said = "Not counted with the base, and so not judged: Forward: nothing was proved of the topology."
+    said = "Forward: Not counted with the base, and so not judged: nothing was proved of the topology."
     assert said in capsys.readouterr().out
     # The report agrees with the status.
     row = counted_record("forward", [])
     skipped = WithoutRecord(suite=row.suite, test=row.test, outcome="skipped", reason="It promises nothing.")
     store.note_without_record([skipped, skipped.model_copy(update={"test": "Other"})], tmp_path / "out")
     store.write(counted_record("bridge", [1], **ALIKE), tmp_path / "out")
-    kernel_candidate.with_base(ExitStatus.MET, tmp_path / "out")
+    kernel_candidate.with_uncounted(ExitStatus.MET, tmp_path / "out")
     page = write_reports([tmp_path / "out"], tmp_path / "out")
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert (page.tone, summary["verdict"]) == ("unmeasured", "not measured")
@@ -218,7 +218,7 @@ def test_what_was_not_counted_with_the_base_is_not_judged(
     assert "nothing was proved of the topology" in (tmp_path / "out" / "sla.html").read_text()
     assert (tmp_path / "out" / "junit.xml").read_text().count("<error") == 1
     assert not any("--candidate" in said for said in page.unseen)
-    assert kernel_candidate.with_base(ExitStatus.MET, tmp_path) == 0
+    assert kernel_candidate.with_uncounted(ExitStatus.MET, tmp_path) == 0
     (tmp_path / "out" / "base" / "records" / "broken.json").write_text("{")
     assert "broken" in [test.test for test in kernel_candidate.not_counted(tmp_path / "out")]
 
@@ -260,13 +260,30 @@ def test_a_row_that_only_the_base_counted_is_not_judged(
     made: Made, begun: list[CommandLine], package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert kernel_candidate.with_candidate(ExitStatus.MET, out) == 0
+    assert kernel_candidate.with_uncounted(ExitStatus.MET, out) == 0
     made(Counted(4000, 4001))
     assert gate(out, "--candidate", package) == 0
-    assert [kernel_candidate.with_candidate(ExitStatus(status), out) for status in (0, 1, 3)] == [3, 1, 3]
-    assert "Not counted with the candidate, and so not judged: Forward\n" in capsys.readouterr().out
+    assert [kernel_candidate.with_uncounted(ExitStatus(status), out) for status in (0, 1, 3)] == [3, 1, 3]
+    assert "Forward: Not counted with the candidate, and so not judged: " in capsys.readouterr().out
+    # Another row of the test does not make up for it, and the report agrees with the status.
+    other = counted_record("forward", [4000], **ALIKE)
+    other = other.model_copy(update={"topology": other.topology.model_copy(update={"rx_queues": 2})})
+    store.write(other, out)
+    assert kernel_candidate.with_uncounted(ExitStatus.MET, out) == 3
+    assert write_reports([out], out).tone == "unmeasured"
     store.write(counted_record("forward", [4000], **ALIKE), out)
-    assert kernel_candidate.with_candidate(ExitStatus.MET, out) == 0
+    assert kernel_candidate.with_uncounted(ExitStatus.MET, out) == 0
+
+
+def test_a_run_that_judges_notes_what_its_base_did_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
+    (tmp_path / "a.robot").write_text("*** Test Cases ***\nPasses\n    No Operation\n")
+    out = tmp_path / "out"
+    store.write(counted_record("forward", [], **ALIKE), out / "base")
+    (out / kernel_candidate.COUNTS).touch()
+    command = parse(["--console", "none", str(tmp_path / "a.robot")], tmp_path)
+    sla.run(command, out, sla.selected_suite(command.arguments))
+    assert [(test.test, test.outcome) for test in store.read_without_record(out)[0]] == [("Forward", "failed")]
 
 
 def test_a_dry_run_checks_the_rows_of_the_candidate(

@@ -184,15 +184,26 @@ def of_gate(version: str, day: int, *rows: Record) -> list[Record]:
     return made
 
 
+def _on(record: Record, testbed: str, program: str) -> Record:
+    """The record as it is from another host."""
+    where = record.environment
+    there = {"testbed": where.testbed.model_copy(update={"name": testbed})}
+    there["dut"] = where.dut.model_copy(update={"program": program})
+    return record.model_copy(update={"environment": where.model_copy(update=there)})
+
+
 def test_of_several_gates_only_the_newest_candidate_is_spoken_of() -> None:
     older = of_gate("3.3.0", 1, row(0.7, met=False, sees=0.5))
     newest = of_gate("3.4.0", 3, *[row(1.0)] * 8, close(0.98))
     records = [*older, *of_gate("3.4.0", 2, row(1.0)), *newest]  # a row of the same build, which the last gate left out
     assert candidate.sentence(records) == (
         "Open vSwitch 3.4.0 against 3.1.0: 9 of 10 topologies keep at least 97 %; Connection tracking with short-lived "
-        "connections stays open (at least 96.6 %); 1 is of other builds. Over all rows: -0.2 % ± 0.3 %."
+        "connections stays open (at least 96.6 %); 1 is missed by other builds. Over all rows: -0.2 % ± 0.3 %."
     )
     assert candidate.could_see(records) == candidate.could_see(newest)
+    # The same builds on another host have other libraries.
+    elsewhere = [_on(each, "lab-b", program="other libraries") for each in of_gate("3.4.0", 1, row(0.7, met=False))]
+    assert "lost 30.0 %" in candidate.sentence([*elsewhere, *newest])
     each_row, of_gates = candidate.charts(records, records)
     assert each_row.title == "Open vSwitch 3.4.0 against 3.1.0: each row" and len(each_row.rows) == 10
     assert [bar.text.partition(",")[0] for bar in of_gates.rows] == [

@@ -130,47 +130,61 @@ def count_base(folder: Path, arguments: Sequence[str]) -> list[Record]:
 
 
 def not_counted(folder: Path) -> list[WithoutRecord]:
-    """Return the tests that were not counted with the base of the gate in this folder, with the reason. Skipped tests,
+    """Return the rows that were not counted with the base of the gate in this folder, with the reason. Skipped tests,
     which are skipped with the candidate as well, are among them only where nothing was counted."""
     stored, broken = read_stored(folder / BASE)
-    rows = [(each.record.suite, each.record.test, each.record.verdict_reason) for each in stored
-            if not each.record.result]  # fmt: skip
-    rows += [(BASE, each.path.stem, each.reason) for each in broken]
     without = read_without_record(folder / BASE)[0]
-    rows += [(each.suite, each.test, each.reason) for each in without if each.outcome != "skipped" or not stored]
-    return [WithoutRecord(suite=suite, test=test, outcome="failed", reason=why) for suite, test, why in rows]
+    rows = [_noted(each.record, each.record.verdict_reason, folder) for each in stored if not each.record.result]
+    rows += [WithoutRecord(suite=BASE, test=each.path.stem, outcome="failed", reason=each.reason) for each in broken]
+    return rows + [
+        each.model_copy(update={"outcome": "failed"}) for each in without if each.outcome != "skipped" or not stored
+    ]
 
 
-def with_base(status: ExitStatus, folder: Path) -> ExitStatus:
-    """Return the exit status of a run that would end with `status`. Rows that its base did not count are noted as
-    failed, for the report. Where there are some, a status of 0 becomes not measured; any other run keeps its status."""
-    left = not_counted(folder) if (folder / COUNTS).is_file() else []
+def _only_with_base(folder: Path) -> list[WithoutRecord]:
+    """Return the rows that were counted with the base of the gate in this folder, and have no record of the
+    candidate."""
+    found = {_row(each.record) for each in read_stored(folder)[0]}
+    base = [each.record for each in read_stored(folder / BASE)[0] if each.record.result]
+    why = "The base's count of it is in the folder base."
+    return [_noted(record, why, folder) for record in base if _row(record) not in found]
+
+
+def _row(record: Record) -> tuple[str, ...]:
+    return record.suite, record.test, record.topology.key, record.profile.name, record.metric
+
+
+def _noted(record: Record, reason: str, folder: Path) -> WithoutRecord:
+    """Return the note of a row. Of a test that counted another of its rows with the candidate, the row is named."""
+    several = any(each.record.test == record.test for each in read_stored(folder)[0])
+    test = f"{record.test} ({record.topology.key}, {record.profile.name})" if several else record.test
+    return WithoutRecord(suite=record.suite, test=test, outcome="failed", reason=reason)
+
+
+def with_uncounted(status: ExitStatus, folder: Path) -> ExitStatus:
+    """Return the exit status of a run that would end with `status`. Rows of a kernel's gate that its base or its
+    candidate did not count are noted as failed, for the report. Where there are some, a status of 0 becomes not
+    measured; any other run keeps its status."""
+    if not (folder / COUNTS).is_file():
+        return status
+    of_candidate = _only_with_base(folder) if status == ExitStatus.MET else []  # else it may not have begun all rows
+    sides = {"base": not_counted(folder), "candidate": of_candidate}
+    left = [
+        test.model_copy(update={"reason": f"Not counted with the {side}, and so not judged: {test.reason}"})
+        for side, tests in sides.items()
+        for test in tests
+    ]
     if not left:
         return status
-    # The candidate's run skipped them, as its SLA promises nothing of them.
+    # The candidate's run skipped those of the base, as its SLA promises nothing of them.
     names = {(test.suite, test.test) for test in left}
     noted = [test for test in read_without_record(folder)[0] if (test.suite, test.test) not in names]
-    why = "Not counted with the base, and so not judged: "
-    noted += [test.model_copy(update={"reason": f"{why}{test.reason}"}) for test in left]
-    note_without_record(noted, folder)
+    note_without_record([*noted, *left], folder)
     if status != ExitStatus.MET:
         return status
     for test in left:
-        print(printable(f"{why}{test.test}: {test.reason}"))
+        print(printable(f"{test.test}: {test.reason}"))
     return ExitStatus.NOT_MEASURED
-
-
-def with_candidate(status: ExitStatus, folder: Path) -> ExitStatus:
-    """Return the exit status of a run that would end with `status`. Where that is 0 and a row that was counted with the
-    base has no record of the candidate, name that row and return not measured. Any other run keeps its status."""
-    if status != ExitStatus.MET or not (folder / COUNTS).is_file():
-        return status
-    found = {(each.record.suite, each.record.test) for each in read_stored(folder)[0]}
-    base = [each.record for each in read_stored(folder / BASE)[0] if each.record.result]
-    left = [record.test for record in base if (record.suite, record.test) not in found]
-    for test in left:
-        print(printable(f"Not counted with the candidate, and so not judged: {test}"))
-    return ExitStatus.NOT_MEASURED if left else status
 
 
 def program_of(testbed: TestbedConfig) -> str:

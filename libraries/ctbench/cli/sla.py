@@ -150,10 +150,7 @@ def run(command: CommandLine, folder: Path, suite: TestSuite, members: Sequence[
         status = ExitStatus.OUTPUT
     elif escaped:
         status = ExitStatus(error_boundary.report_error(escaped))
-    status = kernel_candidate.with_base(status, folder)
-    status = kernel_candidate.with_candidate(status, folder)
-    if signals:
-        status = ExitStatus.INTERRUPTED
+    status = ExitStatus.INTERRUPTED if signals else kernel_candidate.with_uncounted(status, folder)
     has_result = bool(verdicts.total()) or (robot_rc < _NO_RESULT and not signals)
     if verdicts.total():
         print(f"Records: {folder / 'records'}")

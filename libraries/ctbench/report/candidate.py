@@ -56,6 +56,7 @@ _OTHERS = (
     "missed: it crashed",
     "missed by another promise",
     "not measured for another promise",
+    "missed by other builds",
     "of other builds",
 )
 
@@ -81,7 +82,9 @@ def sentence(records: Sequence[Record]) -> str:
     if not rows:
         return ""
     newest = gate.of_newest(records)
-    fates = _fates(newest) + Counter({"of other builds": len(records) - len(newest)})
+    others = [record for record in records if not any(record is each for each in newest)]
+    lost = sum(record.outcome == "missed" for record in others)
+    fates = _fates(newest) + Counter({"missed by other builds": lost, "of other builds": len(others) - lost})
     limits, met = dict.fromkeys(f"{row.share.limit * 100:g} %" for row in rows), fates["met"]
     whole = sum(bool(record.threshold("of_build")) for record in newest)
     which = f"{met} of {labels.plural(whole, 'topology', 'topologies')}" if whole > 1 else "the topology"

@@ -42,7 +42,7 @@ def compose(runs: RunSet, output: Path) -> Page:
     records = [each.record for each in newest]
     of_candidate, color = candidate.sentence(records), headline.tone(tally)
     seen = candidate.could_see(records) if of_candidate else headline.would_pass(records, color)
-    histories = [[each.record for each in test] for test in runs.counted]
+    histories = [[each.record for each in test] for test in runs.by_test.values()]
     answer = () if of_candidate else setups.charts(records, histories)
     verdict, said = of_candidate or headline.sentence(tally), setups.lines(answer)
     # Where all is met, what was measured is the news; else what is missed or not known comes before it.

@@ -28,20 +28,14 @@ class RunSet:
     #: Oldest first.
     stored: tuple[Stored, ...]
     broken: tuple[Broken, ...]
-    #: Tests that were skipped or failed before they measured anything, in their newest run.
+    #: Tests that were skipped or failed before they measured anything, and that neither their run nor a later one
+    #: measured.
     without_record: tuple[WithoutRecord, ...]
 
     @cached_property
     def newest(self) -> tuple[Stored, ...]:
-        """The record that counts for each test: the newest one. In the order of `counted`."""
-        return tuple(each[-1] for each in self.counted)
-
-    @cached_property
-    def counted(self) -> list[list[Stored]]:
-        """All records of each test, oldest first, without tests that left no record in their newest run. In the order
-        of `by_test`."""
-        left = {(test.suite, test.test) for test in self.without_record}
-        return [each for each in self.by_test.values() if (each[-1].record.suite, each[-1].record.test) not in left]
+        """The record that counts for each test: the newest one. In the order of `by_test`."""
+        return tuple(each[-1] for each in self.by_test.values())
 
     @cached_property
     def by_test(self) -> dict[Identity, list[Stored]]:

@@ -39,13 +39,17 @@ def of_newest(records: Sequence[Record]) -> list[Record]:
 def _are_alike(one: Record, another: Record) -> bool:
     """Return True where two rows are of the same builds, as far as both know them: one that compared nothing knows no
     base."""
-    return all(ours == theirs for ours, theirs in zip(_builds(one), _builds(another), strict=False))
+    same_host = one.environment.testbed.name == another.environment.testbed.name
+    both = zip(_builds(one, whole=same_host), _builds(another, whole=same_host), strict=False)
+    return all(ours == theirs for ours, theirs in both)
 
 
-def _builds(record: Record) -> list[tuple[object, ...]]:
-    """Return product and program of the candidate, and of its base where that was compared."""
-    tested, bases = record.environment.dut, [pair.other for pair in record.evidence.pairs if pair.starts]
-    return [(tested.product, tested.program), *((base.product, base.program) for base in bases)]
+def _builds(record: Record, *, whole: bool) -> list[tuple[object, ...]]:
+    """Return the product of the candidate, and of its base where that was compared; `whole`: with the program, which
+    differs on another host, as the identity of its libraries is in it."""
+    dut, bases = record.environment.dut, [pair.other for pair in record.evidence.pairs if pair.starts]
+    found: list[tuple[object, ...]] = [(dut.product, dut.program), *((base.product, base.program) for base in bases)]
+    return found if whole else [each[:1] for each in found]
 
 
 def mean_of(shares: Sequence[Threshold]) -> Estimate:

@@ -19,7 +19,7 @@ from robot.running.context import EXECUTION_CONTEXTS
 
 from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, PromiseName, RulesetName, signature
 from ConntrackSLA.promising import KEYWORDS, ROW, Form, no_option, promised_in, topology_of
-from ConntrackSLA.rows import asked_for, brief, gated_rows, given_to_open, named, no_topology, row_of
+from ConntrackSLA.rows import all_rows, asked_for, brief, gated_rows, given_to_open, named, no_topology, row_of
 from ctbench import __version__
 from ctbench.base.errors import (
     ConfigError,
@@ -290,7 +290,7 @@ class ConntrackSLA:
         failed = result.message if result.failed else ""
         records = self._run.note_end(suite, result.name, failed, result.skipped) if self._run else []
         if self._run and records and not any(each in self._run.measured for each in records):
-            self._show_as_before(result, records[-1])
+            self._show_as_before(data, result, records)
         if (result.skipped or result.failed) and not records:
             ending = self._ending(result)
             reason = (ending == "not begun" and self._ended_by) or result.message
@@ -305,11 +305,13 @@ class ConntrackSLA:
             return ""
         return f"{record.message} (The test has no Should Meet SLA.)"
 
-    def _show_as_before(self, result: TestResult, last: Record) -> None:
-        """Skip a test that measured nothing, as its earlier records count, unless it failed otherwise than they say:
-        where Robot Framework's outputs are merged, that of the measurement is kept for it."""
-        if result.passed or result.message == last.message:
-            result.status, result.message = "SKIP", said_of_earlier(last)
+    def _show_as_before(self, data: RunningTest, result: TestResult, records: Sequence[Record]) -> None:
+        """Skip a test that measured nothing, as its earlier records count: where Robot Framework's outputs are merged,
+        that of the measurement is kept for it. A failure of another kind is that of a DUT that was not set up, where
+        all rows of the test have records, and else one of the test's own."""
+        missed = [record.message for record in records if record.verdict != "met"]
+        if result.passed or any(said in result.message for said in missed) or all_rows(data) == len(records):
+            result.status, result.message = "SKIP", said_of_earlier(records[-1])
 
     def _ending(self, result: TestResult) -> Ending:
         """Return how a test without a record ended. Robot Framework tags the tests that a stopped run did not begin."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 from robot.errors import DataError, RobotError
+from robot.libraries.BuiltIn import BuiltIn
 from robot.model import TagPatterns
 from robot.running import For, TestCase, TestSuite
 from robot.running.resourcemodel import ResourceFile
@@ -171,10 +172,12 @@ def given_to_open(
     suite: TestSuite | None, resolve: Resolve, opens: Collection[str] = tuple(_OPENS)
 ) -> dict[str, str] | None:
     """Return what a suite, or the nearest suite around it, names in its set-up to open a testbed, by the names of a
-    run's variables; None where it is opened by a keyword that is not in `opens`. `resolve`: replaces variables that are
-    not the suite's own."""
+    run's variables; None where a keyword that is not in `opens` opens it, or may do so. `resolve`: replaces variables
+    that are not the suite's own."""
     while suite is not None:
         words = [str(suite.setup.name or ""), *map(str, suite.setup.args)] if suite.setup else []
+        if words and not hasattr(BuiltIn, words[0].lower().replace(" ", "_")) and words[0].lower() not in _OPENS:
+            return None  # a keyword of theirs may open one
         # Of `Run Keywords` and its like the keyword is an argument, and ends at AND.
         at = next((number for number, word in enumerate(words) if word.lower() in _OPENS), None)
         if at is not None:
@@ -235,17 +238,29 @@ def _rows_in(body: Iterable[object], file: ResourceFile, around: Collection[str]
 
 
 def _rounds(loop: For) -> int:
-    """Return how often a loop over written values is run, by its IN or IN RANGE; 1 for any other."""
+    """Return how often a loop over written values is run; 1 where that is not known."""
     values = [str(value) for value in loop.values]
     if any(contains_variable(value, "$@&%") for value in values):
         return 1
     if loop.flavor == "IN RANGE":
-        return len(range(*map(int, values))) if all(re.fullmatch(r"-?\d+", value) for value in values) else 1
-    return max(1, len(values) // max(1, len(loop.assign)))
+        try:
+            return len(range(*map(int, values)))
+        except (TypeError, ValueError):  # as it is written it fails when it runs, or counts in fractions
+            return 1
+    variables = len(loop.assign) - (loop.flavor == "IN ENUMERATE")  # whose first one counts the rounds
+    return max(1, len(values) // max(1, int(variables)))
 
 
 #: What measures a row.
 _MEASURING = {*KEYWORDS, OF_THE_GENERATOR.lower(), "measure"}
+
+
+def all_rows(test: TestCase) -> int:
+    """Return how many rows a test has, each of them a step of its own; 0 where loops, conditions or keywords of its
+    file may measure more."""
+    names = [str(getattr(step, "name", "")).lower() for step in test.body]
+    own = {str(keyword.name).lower() for keyword in test.parent.resource.keywords}
+    return 0 if "" in names or own & {*names} else sum(name in _MEASURING for name in names)
 
 
 def gated_rows(

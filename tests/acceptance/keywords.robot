@@ -26,6 +26,7 @@ Each Test Is Counted By What Became Of It
     File Should Say    configuration-errors.txt    mut is not an option
     File Should Say    configuration-errors.txt    mtu is "100"
     File Should Say    configuration-errors.txt    a promise such as packet rate can.
+    File Should Say    configuration-errors.txt    is not a promise
     Console Should Say    1 met, 1 missed, accepted
     Console Should Say    1 nightly only
     File Should Say    without-record.json    nightly only

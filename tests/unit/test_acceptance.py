@@ -328,6 +328,16 @@ def test_of_a_test_with_several_rows_those_are_measured_that_have_no_record(
     assert [each.record.started for each in store.read_stored(simulated.output)[0]] == [each.started for each in now]
 
 
+def test_what_was_measured_counts_where_the_test_fails_before_it_comes_there(simulated: SimulatedTestbed) -> None:
+    before = simulated.begin()
+    first = [before.measure(*row) for row in ((FORWARD, "short-lived"), (FORWARD,))]
+    again = simulated.begin()
+    again.goes_on(first[0].run_id)
+    again.measure(FORWARD, "short-lived")
+    assert again.run.note_end("Suite", "Test", "a step of its own failed") == [first[0]], "and not as failed"
+    assert [each.record.started for each in store.read_stored(simulated.output)[0]] == [each.started for each in first]
+
+
 def test_a_record_that_a_full_disk_did_not_take_does_not_count(
     simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from robot import run
+from robot.api import TestSuite
 
 from ConntrackSLA import library
-from ConntrackSLA.rows import asked_for, gated_rows
+from ConntrackSLA.rows import _rows_in, all_rows, asked_for, gated_rows, given_to_open
 from ctbench.base.errors import MissingResource
 from ctbench.base.paths import ROOT, SUITES
 from ctbench.cli.robot.command_line import selected_suite
@@ -148,6 +149,39 @@ def test_a_run_has_one_testbed_and_hears_of_each_test_once_in_whatever_ways_suit
         (tmp_path / f"{number}.robot").write_text(text)
     assert run(tmp_path, outputdir=tmp_path / "output", variable=["CANDIDATE:/opt/ovs-3.3"], console="none") == 0
     assert (len(shared), ended) == (1, ["Test 0", "Test 1", "Test 2"])
+
+
+MEASURES = "Packet Rate Should Meet SLA    linux-router    forward    1    1    udp-64-10k"
+
+
+@pytest.mark.parametrize(
+    ("loop", "rounds", "all_of_it"),
+    [
+        ("FOR    ${i}    IN    1    2    3", 3, 0),
+        ("FOR    ${i}    ${j}    IN    1    2    3    4", 2, 0),
+        ("FOR    ${i}    ${j}    IN ENUMERATE    1    2    4    8", 4, 0),
+        ("FOR    ${i}    IN RANGE    3", 3, 0),
+        ("FOR    ${i}    IN RANGE    0    10    0", 1, 0),
+        ("FOR    ${i}    IN RANGE    1    2    3    4", 1, 0),
+        ("FOR    ${i}    IN    @{ALL}", 1, 0),
+        ("", 1, 1),
+    ],
+)
+def test_a_loop_counts_as_often_as_it_is_run_and_a_malformed_one_once(loop: str, rounds: int, all_of_it: int) -> None:
+    steps = [loop, f"    {MEASURES}", "END"] if loop else [MEASURES, "Log    done"]
+    lines = "".join(f"    {step}\n" for step in steps)
+    (test,) = TestSuite.from_string(f"*** Test Cases ***\nA\n{lines}").tests
+    assert (_rows_in(test.body, test.parent.resource), all_rows(test)) == (rounds, all_of_it)
+
+
+def test_a_keyword_of_theirs_may_open_another_testbed_than_that_of_the_folder() -> None:
+    folder = TestSuite.from_string("*** Settings ***\nSuite Setup    Use The Testbed    sla=a")
+    for setup, opened in (("Prepare", None), ("Log    here", {"SLA": "a"}), ("Use The Testbed    sla=b", {"SLA": "b"})):
+        suite = TestSuite.from_string(
+            f"*** Settings ***\nSuite Setup    {setup}\n*** Test Cases ***\nA\n    No Operation"
+        )
+        folder.suites = [suite]
+        assert given_to_open(folder.suites[0], str) == opened
 
 
 def test_what_follows_not_is_not_asked_for() -> None:

@@ -383,19 +383,22 @@ class AcceptanceRun:
 
     def note_end(self, suite: str, test: str, failed: str, skipped: bool = False) -> list[Record]:
         """Note the end of a test, and return its records. The last one takes over what the test `failed` with, unless a
-        verdict says it. Earlier records that no row of the test has taken for its own are set aside, and all of them
-        where the test is `skipped` now. Raises `OutputError` where the record cannot be written."""
+        verdict says it, or it is of an earlier part of the run. Earlier records that no row of the test has taken for
+        its own are set aside, unless it `failed` and did not come to all its rows, and all of them where the test is
+        `skipped` now. Raises `OutputError` where the record cannot be written."""
         file = self._files.get((suite, test))  # none where the disk was full
         written = self.records if file else []
         own = [number for number, each in enumerate(written) if (each.suite, each.test) == (suite, test)]
-        if failed and file and own and {self.records[number].outcome for number in own} <= {"met", "missed, accepted"}:
+        now = own and any(self.records[own[-1]] is each for each in self.measured)
+        if failed and file and now and {self.records[number].outcome for number in own} <= {"met", "missed, accepted"}:
             last = self.records[own[-1]].model_copy(update={"failed": brief(one_line(failed), MOST_FAILED)})
             self.records[own[-1]] = last
             store.rewrite(last, file)
         if skipped and not own:
             self._of_test += self._earlier.pop((suite, test), [])
         unclaimed, self._of_test = self._of_test, []
-        _set_aside(unclaimed)
+        if not failed:
+            _set_aside(unclaimed)
         return [self.records[number] for number in own]
 
     def begin(self) -> None:

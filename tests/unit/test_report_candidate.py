@@ -146,7 +146,7 @@ def accepted_of_table() -> Record:
         ),
         (
             [row(0.9, met=False).model_copy(update={"floor": ACCEPTED})],
-            "{} lost 10.0 % ± 1.4 %, accepted until 2125-12-31. Difference: -10.0 % ± 1.4 %.",
+            "{} lost 10.0 % ± 1.4 %, accepted until 2125-12-31.",
         ),
         (
             [row(1.0), of_table("missed"), accepted_of_table(), of_table("not measured")],

@@ -417,6 +417,12 @@ SAID = {
 }
 
 
+def test_what_a_comparison_found_is_said_once() -> None:
+    relation = "90.0 % ± 1.6 % of the packaged build, at least 97 % promised"
+    slower = compared(0.9, 0.884, 0.916, Verdict(False, Code.INTERVAL, relation), metric="of_build")
+    assert judged(slower, OF_BUILD, None).reason.count("%") == relation.count("%") + 1
+
+
 @pytest.mark.parametrize("case", SAID)
 def test_a_verdict_says_why(case: str) -> None:
     assert verdict_of(case).reason.startswith(SAID[case])

@@ -103,7 +103,8 @@ def sentence(records: Sequence[Record]) -> str:
     where = "Over all rows" if len(found) > 1 else "Difference"
     if 0 < sum(bool(row.found.value) for row in found) < len(found):
         where += " through which something came"  # there is no mean of ratios with one of 0
-    overall = f" {where}: {gate.mean_of([row.share for row in found]).difference}." if found else ""
+    mean = gate.mean_of([row.share for row in found])
+    overall = f" {where}: {mean.difference}." if found and found != missed[:1] else ""
     doubt = f" Not measured as a whole: {why}." if (why := gate.doubt(records)) else ""
     return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}.{overall}{doubt}"
 

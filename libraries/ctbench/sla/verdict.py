@@ -355,7 +355,8 @@ def missed_text(row: JudgedRow, thresholds: Sequence[Threshold], code: Code) -> 
         reasons = [as_part(trials.reason) if each == as_part(trials.whole) else each for each in reasons]
     if outcome.limited_by == "floor" and not outcome.verdicts:
         reasons.append(as_part(outcome.reason))
-    return "; ".join([*short, *held, *dict.fromkeys(reasons)]) or "what was promised was not measured"
+    more = [reason for reason in dict.fromkeys(reasons) if not any(reason in said for said in short)]
+    return "; ".join([*short, *held, *more]) or "what was promised was not measured"
 
 
 def _keeps(each: Threshold) -> bool:

@@ -54,9 +54,9 @@ def run(body: str, tmp_path: Path, *, before: str = "", **more: str) -> "subproc
         ("raise KeyboardInterrupt", 130, "run: stopped.\n"),
         ("raise OSError(28, 'No space left', '/srv/out')", 74, "run: /srv/out: cannot be written (No space left)."),
         (
-            "raise PermissionError(13, 'Permission denied', '/root/build')",
+            "raise PermissionError(13, 'Permission denied', '/srv/build')",
             4,
-            "run: /root/build: Permission denied. Exp",
+            "run: /srv/build: Permission denied. Exp",
         ),
         ("import ctbench.base.errors as e; raise e.ConfigError('a.yaml: no.')", 4, "run: a.yaml: no.\n"),
         ("import ctbench.base.errors as e; raise e.CtbenchError('no.')", 70, "run: no.\n"),

@@ -51,7 +51,7 @@ def next_to(source: Path | str | None, named: str) -> str:
     if source is None or not ("/" in named or named.endswith((".yaml", ".yml", *filter(None, ENDINGS.values())))):
         return named
     path = Path(source)
-    with suppress(RuntimeError):  # there is no such home, which is said where the file is read
+    with suppress(RuntimeError):  # the home is unknown, which is said where the file is read
         named = str(Path(named).expanduser())
     return str((path if path.is_dir() else path.parent) / named)
 

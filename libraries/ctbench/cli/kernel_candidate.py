@@ -4,7 +4,7 @@ measured with the candidate's, judged by an SLA of these counts."""
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,8 @@ def not_counted(folder: Path) -> list[WithoutRecord]:
     which are skipped with the candidate as well, are among them only where nothing was counted."""
     stored, broken = read_stored(folder / BASE)
     without = read_without_record(folder / BASE)[0]
-    rows = [_noted(each.record, each.record.verdict_reason, folder) for each in stored if not each.record.result]
+    found = _counted(folder)
+    rows = [_noted(each.record, each.record.verdict_reason, found) for each in stored if not each.record.result]
     rows += [WithoutRecord(suite=BASE, test=each.path.stem, outcome="failed", reason=each.reason) for each in broken]
     return rows + [
         each.model_copy(update={"outcome": "failed"}) for each in without if each.outcome != "skipped" or not stored
@@ -144,19 +145,24 @@ def not_counted(folder: Path) -> list[WithoutRecord]:
 def _only_with_base(folder: Path) -> list[WithoutRecord]:
     """Return the rows that were counted with the base of the gate in this folder, and have no record of the
     candidate."""
-    found = {_row(each.record) for each in read_stored(folder)[0]}
+    found = _counted(folder)
     base = [each.record for each in read_stored(folder / BASE)[0] if each.record.result]
     why = "The base's count of it is in the folder base."
-    return [_noted(record, why, folder) for record in base if _row(record) not in found]
+    return [_noted(record, why, found) for record in base if _row(record) not in found]
+
+
+def _counted(folder: Path) -> set[tuple[str, ...]]:
+    """Return the rows that have a record in a folder."""
+    return {_row(each.record) for each in read_stored(folder)[0]}
 
 
 def _row(record: Record) -> tuple[str, ...]:
     return record.suite, record.test, record.topology.key, record.profile.name, record.metric
 
 
-def _noted(record: Record, reason: str, folder: Path) -> WithoutRecord:
-    """Return the note of a row. Of a test that counted another of its rows with the candidate, the row is named."""
-    several = any(each.record.test == record.test for each in read_stored(folder)[0])
+def _noted(record: Record, reason: str, counted: Collection[tuple[str, ...]]) -> WithoutRecord:
+    """Return the note of a row. It names the row where another one of its test was counted with the candidate."""
+    several = any(row[:2] == (record.suite, record.test) for row in counted)
     test = f"{record.test} ({record.topology.key}, {record.profile.name})" if several else record.test
     return WithoutRecord(suite=record.suite, test=test, outcome="failed", reason=reason)
 

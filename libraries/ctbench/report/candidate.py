@@ -102,7 +102,7 @@ def sentence(records: Sequence[Record]) -> str:
     found = [row for row in rows if gate.tells(row.record)]
     where = "Over all rows" if len(found) > 1 else "Difference"
     if 0 < sum(bool(row.found.value) for row in found) < len(found):
-        where += " through which something came"  # there is no mean of ratios with one of 0
+        where += " through which something came"  # a mean of ratios needs all above 0
     mean = gate.mean_of([row.share for row in found])
     overall = f" {where}: {mean.difference}." if found and found != missed[:1] else ""
     doubt = f" Not measured as a whole: {why}." if (why := gate.doubt(records)) else ""

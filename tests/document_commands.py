@@ -14,7 +14,7 @@ EXCEPTIONS = {
     "./run tests": "it is what runs this test",
     "./run check (docs|unit|lint)": "it needs what ./run tests installs",
     "./run check promises": "test_promises.py judges the suites that ship, those of one's own, and by another SLA",
-    "pip |conntrack-sla |robot --dryrun ~": "test_wheel.py builds the package, installs it and uses it",
+    r"\.venv/bin/pip wheel|python3 -m venv ~/sla|~/sla/bin/": "test_wheel.py builds the package and uses it",
     r"\./run sla ~|\.venv/bin/robot --pythonpath ": "tests/acceptance/own_suites.robot runs this suite",
     r"\./run sla --include \S+$": "test_command_lines.py looks for rows with its tags",
     r"ovs-(vsctl|ofctl) |PYTHONPATH=libraries \S+ -m ctgen --memif ": "it needs an Open vSwitch that runs",

@@ -1,5 +1,5 @@
 """A counter of instructions in an emulated machine, whose clock is its own instruction count, so that a packet costs
-the same on every host (docs/emulated.md). `python -m icount --help` is its command.
+the same on every host within 0.2 % (docs/emulated.md). `python -m icount --help` is its command.
 
 The interface is `Counter` with its three functions, `count`, `functions` and `keep_image`, and the checks of a user's
 kernel or image before it is booted. `image` makes what a machine boots. `machine` boots it, saves it when it is ready,

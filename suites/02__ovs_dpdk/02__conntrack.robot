@@ -26,7 +26,7 @@ Name             Conntrack
 1 CPU, 2 Queues, Short-Lived Connections     ovs-dpdk    conntrack    1       2            short-lived
     [Tags]    1cpu    2rxq    short-lived    ratio    acceptance
 1 CPU, 4 Queues, Short-Lived Connections     ovs-dpdk    conntrack    1       4            short-lived
-    [Tags]    1cpu    4rxq    short-lived    ratio    acceptance    not-quick
+    [Tags]    1cpu    4rxq    short-lived    ratio    acceptance
 1 CPU, 8 Queues, Short-Lived Connections     ovs-dpdk    conntrack    1       8            short-lived
     [Tags]    1cpu    8rxq    short-lived    ratio    acceptance
 2 CPUs, 1 Queue, Short-Lived Connections     ovs-dpdk    conntrack    2       1            short-lived

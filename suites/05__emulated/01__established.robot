@@ -6,7 +6,8 @@ Documentation    What a packet of a known connection costs, in instructions.
 ...              how many. Bonds have one link each; with LACP (802.3ad), two links to
 ...              the server, as in 2014, whose own bond is part of the figure.
 ...
-...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; other testbeds skip these rows.
+...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; others skip
+...              these rows, unless --include names their tag.
 
 Resource         ../../resources/testbed.resource
 

@@ -4,7 +4,8 @@ Documentation    What a new connection costs, in instructions.
 ...              Counted in an emulated machine, net of the wires and the traffic alone, and compared with another
 ...              topology in the same machine. UDP: a request and a reply. TCP: opened and closed without data.
 ...
-...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; other testbeds skip these rows.
+...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; others skip
+...              these rows, unless --include names their tag.
 
 Resource         ../../resources/testbed.resource
 

@@ -4,7 +4,8 @@ Documentation    What it costs to remove a connection from the table, in instruc
 ...              Counted in an emulated machine: all connections of a table are removed at once, net of going through an
 ...              empty table, and compared with another topology in the same machine.
 ...
-...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; other testbeds skip these rows.
+...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; others skip
+...              these rows, unless --include names their tag.
 
 Resource         ../../resources/testbed.resource
 

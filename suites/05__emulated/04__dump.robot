@@ -5,7 +5,8 @@ Documentation    What it costs to read a connection out of the table, in instruc
 ...              table, and compared with another topology in the same machine. It is what the kernel does for
 ...              conntrack -L, and for dpctl/dump-conntrack of an Open vSwitch with its datapath in the kernel.
 ...
-...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; other testbeds skip these rows.
+...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; others skip
+...              these rows, unless --include names their tag.
 
 Resource         ../../resources/testbed.resource
 

@@ -12,13 +12,14 @@ import commands
 import pytest
 from robot.running import TestSuite, TestSuiteBuilder
 
-from ConntrackSLA.rows import rows
+from ConntrackSLA.rows import asked_for, rows
 from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import LIBRARIES, ROOT, SUITES
 from ctbench.base.yaml_files import load
 from ctbench.cli import arguments, sla
 from ctbench.cli.main import main
 from ctbench.cli.robot.command_line import chosen_files, selected_suite
+from ctbench.measure.campaign import Campaign
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 
@@ -161,6 +162,13 @@ def test_published_is_tables_2_to_17() -> None:
     assert len(names) == 16
     assert all(".OVS-DPDK." in name for name in names)
     assert sum("No Conntrack" in name for name in names) == 2
+
+
+def test_the_campaign_of_the_acceptance_list_skips_none_of_its_forty_rows() -> None:
+    campaign = load("campaigns", chosen_files(command("acceptance").assignments)["campaign"], Campaign)
+    named = [{str(tag) for tag in test.tags} for test in stock().all_tests if test.tags.match("acceptance")]
+    assert len(named) == 40
+    assert not [tags for tags in named if set(campaign.skips) & tags - asked_for(sorted(tags), ["acceptance"])]
 
 
 def test_what_is_said_after_the_list_wins() -> None:

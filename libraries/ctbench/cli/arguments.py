@@ -121,7 +121,7 @@ def _sla(commands: Any) -> None:
         description="""\
 Measure, and judge against the SLA. Without suites it measures all of suites/.
 A run writes to results/<UTC time>-<process>/; results/latest points to the
-last one.""",
+last one that has a result.""",
         epilog="""\
 options of Robot Framework that are often used:
   -v TESTBED:NAME          the testbed: a name below variables/testbeds/ or a
@@ -342,10 +342,11 @@ def _setup(commands: Any) -> None:
         help="install what is missing (system packages, .venv), and stop",
         description="""\
 Install what is missing: system packages with apt, and Python packages in
-.venv. Every other command does so by itself; only the system packages need
-root. For the emulated machine (docs/emulated.md) it also installs QEMU and
-unpacks a kernel, 120 MB, of which this command alone brings a newer one;
-CONNTRACK_SLA_EMULATED=no in its environment declines that.""",
+.venv. The commands sla, calibrate, tests and check do so by themselves;
+only the system packages need root. For the emulated machine
+(docs/emulated.md) it also installs QEMU and unpacks a kernel, 120 MB, of
+which this command alone brings a newer one; CONNTRACK_SLA_EMULATED=no in
+its environment declines that.""",
         epilog="""\
 example:
   ./run setup

@@ -395,9 +395,9 @@ def _round(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-#: Room for a seed that was not tried, as a share of the figure, of packets and of new connections: five seeds are less
-#: far apart than that (docs/evidence/emulated-states.csv).
-ROOM: Mapping[LoadUnit, float] = {"packets": 0.0005, "connections": 0.005}
+#: Room for a seed and a host that were not tried, as a share of the figure, of packets and of new connections: five
+#: seeds are less far apart than that (docs/evidence/emulated-states.csv), and so are two hosts.
+ROOM: Mapping[LoadUnit, float] = {"packets": 0.002, "connections": 0.005}
 
 
 def most_of(seeds: Sequence[float], room: float) -> int:
@@ -437,7 +437,7 @@ def counts_file(name: str, records: Sequence[Record], stock: Stock, image: str =
             f"SLA {stock.name} has instructions of image {stock.data['image']}, and {dut.image} was measured.\n"
             "  Expected --sla with another file, such as local."
         )
-    said = "0.05 % (new connections 0.5 %)" if room is None else format_ratio(room)
+    said = "0.2 % (new connections 0.5 %)" if room is None else format_ratio(room)
     comments = [
         "Instructions in an emulated machine. What is promised is above what every seed of the kernel's hash functions",
         f"counted: by as much as the seeds are apart, or by {said}.",
@@ -445,7 +445,7 @@ def counts_file(name: str, records: Sequence[Record], stock: Stock, image: str =
         "Another image is not judged by these figures.",
     ]
     head = {
-        "description": "What packets and connections cost in one emulated machine, whatever the host.",
+        "description": "What packets and connections cost in one emulated machine.",
         "source": f"counted in image {dut.image}",
         "image": image or str(dut.image),
     }

@@ -10,10 +10,10 @@ from pathlib import Path
 from robot.running import TestSuite, TestSuiteBuilder
 
 from ConntrackSLA.check_promises import STOCK, said, without_a_floor
-from ConntrackSLA.rows import Row, brief, rows, where
+from ConntrackSLA.rows import Row, rows, where
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
 from ctbench.base.paths import SUITES
-from ctbench.base.yaml_files import YamlModel, load, names
+from ctbench.base.yaml_files import YamlModel, load, names, shown_path
 from ctbench.dut.registry import KINDS, ruleset_of
 from ctbench.dut.rulesets import catalogue
 from ctbench.measure.campaign import Campaign
@@ -149,7 +149,7 @@ def where_promised(found: Sequence[Row], floors: Floors, published: Mapping[str,
         told = set(re.findall(said_there, suite.doc))
         if told != named:
             yield (
-                f"{brief(suite.source)}: the documentation does not say where the promises are: it names"
+                f"{shown_path(suite.source or SUITES)}: the documentation does not say where the promises are: it names"
                 f" {', '.join(sorted(told)) or 'nothing'}. Expected {', '.join(sorted(named))}."
             )
 

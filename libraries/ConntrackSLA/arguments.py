@@ -22,28 +22,20 @@ from ctbench.traffic.profiles import load_profile
 class Datapath(str):
     """A kind of DUT: ``ovs-dpdk``, ``linux-router``, ``linux-bridge`` or ``emulated``."""
 
-    __slots__ = ()
-
 
 class RulesetName(str):
     """The name of a ruleset: a file below ``resources/rulesets``. Those of iptables, ip6tables and nftables have the
     folder in front, as in ``iptables-snat``. Or the path of a file of rules, relative to the suite's folder, with its
     entry (``.yaml``) next to it."""
 
-    __slots__ = ()
-
 
 class Offered(str):
     """The name of a profile below ``variables/profiles``, or the path of a file. A path is relative to the suite's
     folder, and has a slash or ends in ``.yaml``."""
 
-    __slots__ = ()
-
 
 class PromiseName(str):
     """The name of a promise, as in the table of promises: ``connection rate``."""
-
-    __slots__ = ()
 
 
 def next_to(source: Path | str | None, named: str) -> str:

@@ -19,7 +19,7 @@ from robot.running.context import EXECUTION_CONTEXTS
 
 from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, PromiseName, RulesetName, signature
 from ConntrackSLA.promising import KEYWORDS, ROW, Form, no_option, promised_in, topology_of
-from ConntrackSLA.rows import all_rows, asked_for, brief, gated_rows, given_to_open, named, no_topology, row_of
+from ConntrackSLA.rows import all_rows, asked_for, gated_rows, given_to_open, named, no_topology, row_of
 from ctbench import __version__
 from ctbench.base.errors import (
     ConfigError,
@@ -31,6 +31,7 @@ from ctbench.base.errors import (
     let_pass,
     sentence_of,
 )
+from ctbench.base.yaml_files import shown_path
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import check_set_up
 from ctbench.dut.topology import Topology
@@ -71,16 +72,7 @@ def _keyword_of_rows(promise: Promise, form: Form) -> Callable[..., None]:
     return made
 
 
-def _with_keywords_of_rows(made: "type[ConntrackSLA]") -> "type[ConntrackSLA]":
-    """Return the class with a keyword added for each promise and form."""
-    for promise, form in KEYWORDS.values():
-        each = _keyword_of_rows(promise, form)
-        setattr(made, each.__name__, each)
-    return made
-
-
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT", converters=CONVERTERS)
-@_with_keywords_of_rows
 class ConntrackSLA:
     __doc__ = """Measures connection tracking of a device under test (DUT) and judges it by a service level agreement.
 
@@ -112,8 +104,6 @@ class ConntrackSLA:
     = Promises =
 
     """ + "\n    ".join(f"| {each.name} | it {each.says} |" for each in PROMISES.values())
-
-    ROBOT_LISTENER_API_VERSION = 3
 
     #: Of a run of Robot Framework, by what takes its output. A run has one testbed.
     _of_runs: ClassVar["WeakKeyDictionary[object, ConntrackSLA]"] = WeakKeyDictionary()
@@ -325,7 +315,7 @@ class ConntrackSLA:
         if self._wrong:
             result.status, result.message = "FAIL", self._wrong
         if result.failed:
-            result.message = f"{brief(data.source)}, line {data.lineno}: {result.message}"
+            result.message = f"{shown_path(data.source or Path())}, line {data.lineno}: {result.message}"
 
     def close(self) -> None:
         """Listener method, called when the run is over: takes the testbed down and shows the table of verdicts."""
@@ -509,6 +499,11 @@ class ConntrackSLA:
         """Return the settings that the suite (its ID, `s1-s2`), or the innermost suite around it, has opened."""
         above = [other for other in self._opened if f"{suite}-".startswith(f"{other}-")]
         return self._opened[max(above, key=len)] if above else None
+
+
+for _promise, _form in KEYWORDS.values():
+    _made = _keyword_of_rows(_promise, _form)
+    setattr(ConntrackSLA, _made.__name__, _made)
 
 
 def _variables(instead: Mapping[str, str]) -> tuple[str, ...]:

@@ -27,8 +27,8 @@ from ConntrackSLA.promising import (
     topology_of,
 )
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
-from ctbench.base.paths import ROOT
 from ctbench.base.units import quoted
+from ctbench.base.yaml_files import shown_path
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.promises import PROMISES, Promise
@@ -61,7 +61,7 @@ def rows(suite: TestSuite) -> list[Row]:
 
 def named(suite: TestSuite) -> list[Named]:
     """Return what the rows of a suite name. Raise `ConfigError` for a name that stands for nothing."""
-    return [Named(where(row.test), row.topology, row.profile) for test in suite.all_tests if (row := read_row(test))]
+    return [(where(row.test), row.topology, row.profile) for test in suite.all_tests if (row := read_row(test))]
 
 
 def read_row(test: TestCase, resolve: Resolve | None = None) -> Row | None:
@@ -76,7 +76,7 @@ def read_row(test: TestCase, resolve: Resolve | None = None) -> Row | None:
 
 def where(test: TestCase) -> str:
     """Return the file and the name of a test, for messages."""
-    return f"{brief(test.source)}: {test.name}"
+    return f"{shown_path(test.source or Path())}: {test.name}"
 
 
 def no_topology(error: ValidationError) -> str:
@@ -85,11 +85,6 @@ def no_topology(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         return no_option(str(first["loc"][0]))
     return f"{first['loc'][0]} is {quoted(first['input'])}: {first['msg'].lower()}."
-
-
-def brief(source: Path | None) -> str:
-    """Return the file of a suite, for messages; relative to the checkout where it is in it."""
-    return str(source.relative_to(ROOT) if source and source.is_relative_to(ROOT) else source)
 
 
 def row_of(test: TestCase, resolve: Resolve | None = None, first: object = None) -> Row | None:

@@ -167,8 +167,7 @@ def _link(options: argparse.Namespace, frame_bytes: int) -> Link:
         return Cable(**rings)
     if options.memif:
         return Memif(paths=(tuple(options.memif),), threads=queues, **rings)
-    client, server = options.interfaces
-    return Interfaces(client=client, server=server, cpus=options.link_cpus, **rings)
+    return Interfaces(names=(tuple(options.interfaces),), cpus=options.link_cpus, **rings)
 
 
 def _lines(trial: Trial, wiring: str) -> Iterator[str]:

@@ -65,7 +65,6 @@ class HeldConnections:
         self._answered = None
         self._opening_s += last or 0.0
         return Opened(
-            intended=connections,
             begun=phase.tried,
             established=self._established() - before,
             first_s=first,

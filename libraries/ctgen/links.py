@@ -56,17 +56,15 @@ class Interfaces(Link):
     """A link over two network interfaces, or several pairs. A link thread on each of the DUT's CPUs carries their
     frames."""
 
-    client: str
-    server: str
-    #: Further pairs.
-    more: tuple[tuple[str, str], ...] = ()
+    #: Client side and server side of each pair.
+    names: tuple[tuple[str, str], ...]
     open_socket: OpenSocket = open_socket
     #: CPUs of the DUT on which frames are handed to it, receive queues shared evenly among them; empty: one, anywhere.
     cpus: tuple[int, ...] = ()
 
     def wire(self) -> Wiring:
         rings, threads = self.rings(), max(1, len(self.cpus))
-        names = [*itertools.chain((self.client, self.server), *self.more)]
+        names = [*itertools.chain(*self.names)]
         with ExitStack() as made:
             ports = []
             for interface in names:

@@ -348,8 +348,7 @@ Profiles = tuple[Profile, Profile]
 class Opened(FrozenCounts):
     """The result of opening connections. Counts, never opinions."""
 
-    #: Connections that were asked for; those begun: fewer where many in a row were refused; those that are open now.
-    intended: Count
+    #: Connections begun: fewer than asked for where many in a row were refused; those that are open now.
     begun: Count
     established: Count
     #: Seconds from the first SYN to the first that was answered, and to the last; None where none was.

@@ -23,7 +23,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.base.network import own_macs
 from ctbench.dut.base import Ports
 from ctbench.dut.cable import CABLE, VethCable
-from ctbench.dut.veth import GENERATOR, VETH, within_generator
+from ctbench.dut.veth import GENERATOR, within_generator
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
@@ -168,7 +168,7 @@ def test_messages_that_are_timed_take_many_ways_through_the_dut(cable: Lab) -> N
     """So that each of its receive queues has some."""
     profile, load = shipped("http-600"), 4 * FEW
     (timed,) = timed_spec(profile, load)["templates"]
-    with listening(cable, VETH["server"][1]) as frames:
+    with listening(cable, "g1") as frames:
         trial = cable.trial(profile, load)
     of_udp = [parse(frame) for frame in frames if frame[23] == socket.IPPROTO_UDP]
     messages = [packet for packet in of_udp if packet.destination_port == timed["port"]]
@@ -232,7 +232,7 @@ def test_every_packet_of_a_profile_comes_through_a_cable(cable: Lab, name: str) 
 )
 def test_every_flow_is_on_the_wire_with_right_checksums(cable: Lab, more: dict[str, Any]) -> None:
     profile = PacketProfile(name="mine", kind="packets", **{"flows": 300, **SHIPPED, **more})
-    with listening(cable, VETH["server"][1]) as frames:
+    with listening(cable, "g1") as frames:
         trial = cable.trial(profile, FEW_PACKETS)
     tag = 4 if profile.vlan else 0
     assert {len(frame) for frame in frames} == {profile.largest_frame_bytes - 4 + tag}

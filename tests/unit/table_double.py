@@ -105,9 +105,7 @@ class HoldingDouble:
         self.dut.refused += connections - room
         self.begun, self.established = self.begun + connections, self.established + room
         times = (0.001, 0.5) if room else (None, None)
-        return Opened(
-            intended=connections, begun=connections, established=room, first_s=times[0], last_s=times[1], gave_up=False
-        )
+        return Opened(begun=connections, established=room, first_s=times[0], last_s=times[1], gave_up=False)
 
     def ask(self) -> Answered:
         self.answered = answered = self.established - self.dut.mute

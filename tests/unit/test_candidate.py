@@ -243,7 +243,7 @@ def test_of_two_records_of_a_run_that_was_killed_in_between_the_later_one_counts
 def test_records_that_step_aside_keep_their_places(tmp_path: Path) -> None:
     for _ in range(3):
         path = store.write(made_up_record(), tmp_path)
-        store.set_aside(store.Stored(path, made_up_record()))
+        store.set_aside([store.Stored(path, made_up_record())])
     assert store.read_stored(tmp_path) == ([], [])
     assert sorted(each.name.removeprefix(path.stem) for each in path.parent.iterdir()) == [
         "-2.earlier", "-3.earlier", ".earlier",

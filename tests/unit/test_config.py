@@ -47,7 +47,7 @@ def test_a_profile_that_is_not_named_has_what_its_kind_has_or_is_named_with_the_
     assert (ours.search_for(SMALL).trial_duration, ours.search_for(JUMBO).trial_duration) == (0.5, 1)
     with pytest.raises(ConfigError, match=r"loads\.short-lived: is missing.*\n.*here or under connections"):
         ours.load_range(SHORT)
-    with pytest.raises(ConfigError, match=r"(?s)campaign mine: loads\.short-live: is mis.*Did you mean .short-lived"):
+    with pytest.raises(ConfigError, match=r"(?s): loads\.short-live: is mis.*Did you mean .short-lived"):
         campaign().load_range(SHORT.model_copy(update={"name": "short-live"}))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import ThreadSamples
-from ctbench.dut.ovs.threads import is_lock
+from ctbench.dut.ovs.threads import _LOCK
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures import highest_load
 from ctbench.measure.procedures.highest_load import LOCK_SHARE, NEW_FLOWS, TRIALS
@@ -47,7 +47,7 @@ class Sampled(HealthyDut):
     def sample_thread(self, seconds: float) -> ThreadSamples:
         if self.refused:
             raise TestbedError(self.refused)
-        locks = frozenset(filter(is_lock, self.functions))
+        locks = frozenset(filter(_LOCK.search, self.functions))
         return ThreadSamples(1, 199, seconds, seconds, 0.0, self.functions, locks, self.busy)
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ctbench.base.errors import ConfigError, GeneratorError
+from ctbench.base.errors import GeneratorError
 from ctbench.dut.base import Problem
 from ctbench.measure import duet
 from ctbench.measure.procedure import Bench, Look, Outcome
@@ -322,9 +322,6 @@ def test_where_the_generator_or_every_round_is_spoilt_nothing_is_decided() -> No
     assert found.evidence.pairs[0].looks == []
     found = measure(OddPair(1.0, waited={"other": 0.9}))
     assert (found.limited_by, found.figures) == ("generator", {})
-    nothing = SharpDut(1.0)
-    with pytest.raises(ConfigError, match=r"Expected two set-ups\."):
-        Pair().run(Bench(nothing, nothing, floor_of(), campaign()))
 
 
 def test_a_tested_side_through_which_nothing_comes_is_missed_and_a_dead_reference_is_a_fault() -> None:

@@ -14,7 +14,7 @@ from ctbench.base.paths import ROOT, SUITES
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.run.settings import Named, check_references
+from ctbench.run.settings import check_references
 from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import load_profile
 
@@ -36,7 +36,7 @@ def mistake(tmp_path: Path, *, sla: str = STOCK_SLA, campaign: str = STOCK_CAMPA
     (tmp_path / "own.yaml").write_text(campaign)
     floors, own = load("sla", tmp_path / "mine.yaml", Floors), load("campaigns", tmp_path / "own.yaml", Campaign)
     with pytest.raises(ConfigError) as error:
-        check_references(floors, own, [Named("", Topology(), load_profile(OWN / "our-mix.yaml"))])
+        check_references(floors, own, [("", Topology(), load_profile(OWN / "our-mix.yaml"))])
     return str(error.value).replace(f"{tmp_path}/", "")
 
 
@@ -136,7 +136,7 @@ IN_LOADS = STOCK_CAMPAIGN.replace("  http-600:", "  their-mix:")
 def test_a_file_of_ones_own_may_name_what_this_run_does_not_have_and_its_rows_are_checked(
     tmp_path: Path, before: str, after: str, said: str
 ) -> None:
-    row = Named("", Topology(datapath="linux-router", ruleset="nftables-stateful"), load_profile("udp-64-10k"))
+    row = ("", Topology(datapath="linux-router", ruleset="nftables-stateful"), load_profile("udp-64-10k"))
     (tmp_path / "mine.yaml").write_text(OURS.replace(before, after))
     (tmp_path / "own.yaml").write_text(IN_LOADS)
     floors, campaign = load("sla", tmp_path / "mine.yaml", Floors), load("campaigns", tmp_path / "own.yaml", Campaign)

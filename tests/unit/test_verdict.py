@@ -8,7 +8,7 @@ import pytest
 from ctbench.dut.base import Problem
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.sequential import KnownRates, SequentialTest
-from ctbench.measure.trial import Runner
+from ctbench.measure.trial import TrialRunner
 from ctbench.results.environment import MachineFacts
 from ctbench.results.floor import BoundMachine, Floor
 from ctbench.results.metrics import METRICS
@@ -89,7 +89,7 @@ def served(rate: float | None, kept: bool | None = None) -> Outcome:
     return replace(base, figures={**base.figures, **found_too}, verdicts=by)
 
 
-def gate(runner: Runner, load: float = 48_700, metric: str = "cps") -> Outcome:
+def gate(runner: TrialRunner, load: float = 48_700, metric: str = "cps") -> Outcome:
     """The trials at a floor, of a DUT of which nothing is known yet."""
     return SequentialTest(runner, load, 5.0, KnownRates(), metric=METRICS[metric]).run()
 

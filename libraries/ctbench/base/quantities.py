@@ -59,8 +59,6 @@ MOST = 10**18
 MOST_RECORD_BYTES = 32_000_000
 
 Count = Annotated[int, Field(ge=0, le=MOST)]
-#: A difference of counters, which two readings may make negative.
-Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
 #: A rate, a time, a ratio.
 Amount = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
 Real = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]

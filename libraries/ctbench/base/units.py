@@ -194,3 +194,13 @@ def did_you_mean(word: str, choices: Sequence[str]) -> str:
         return ""
     close = difflib.get_close_matches(word, choices, n=1)
     return f" Did you mean {quoted(close[0])}?" if close else ""
+
+
+def plural(count: int, singular: str, many: str = "") -> str:
+    """Return a count with its noun: `1 test`, `2 tests`, `1 200 tests`."""
+    return f"{thousands(count)} {singular if count == 1 else many or singular + 's'}"
+
+
+def thousands(count: int) -> str:
+    """Return a whole number with narrow spaces between its thousands: `1 234 567`."""
+    return f"{count:,}".replace(",", "\u202f")

@@ -158,7 +158,7 @@ def load(kind: str, name_or_path: str | Path, model: type[Model], *, root: Path 
     per mistake.
     """
     path = _resolve(kind, name_or_path, root)
-    shown = _shown(path, root)
+    shown = shown_path(path, root)
     loaded = make(contents(path, kind, model, root), shown, model)
     if path.parent == root / "variables" / kind and getattr(loaded, "name", path.stem) != path.stem:
         name = quoted(getattr(loaded, "name", ""))
@@ -188,7 +188,7 @@ def contents(path: Path, kind: str, model: Any, root: Path, based_on_it: tuple[P
     path from its own folder. A profile inherits all keys but `name` and `description`, an SLA what the model's
     `extended` takes over. A mistake in the base file is reported as that file's. `based_on_it`: files that are based on
     this one."""
-    shown, key = _shown(path, root), _BASED_ON.get(kind)
+    shown, key = shown_path(path, root), _BASED_ON.get(kind)
     data = read_yaml(path, shown)
     if key is None or not isinstance(data, dict) or key not in data:
         return data
@@ -201,7 +201,7 @@ def contents(path: Path, kind: str, model: Any, root: Path, based_on_it: tuple[P
     if found.resolve() in {each.resolve() for each in (path, *based_on_it)}:
         raise ConfigError(f"{shown}: {key}: {quoted(named)} is this file, or based on it.\n  Expected another one.")
     whole = contents(found, kind, model, root, (path, *based_on_it))
-    make(whole, _shown(found, root), model)
+    make(whole, shown_path(found, root), model)
     if kind == "sla":
         return model.extended(whole, data)
     return {name: value for name, value in whole.items() if name not in ("name", "description")} | data
@@ -230,14 +230,14 @@ def _resolve(kind: str, name_or_path: str | Path, root: Path) -> Path:
         return path
     known = names(kind, root=root)
     raise ConfigError(
-        f"{_shown(path, root)}: {fault}.{did_you_mean(path.stem, known)}\n"
+        f"{shown_path(path, root)}: {fault}.{did_you_mean(path.stem, known)}\n"
         + narrow(
             f"  Expected a path, or one of the names in variables/{kind}: {', '.join(known) or '(there are none)'}."
         )
     )
 
 
-def _shown(path: Path, root: Path) -> str:
+def shown_path(path: Path, root: Path = ROOT) -> str:
     """Return a path for messages, relative to the checkout where it is inside it."""
     return brief(str(path.relative_to(root) if path.is_relative_to(root) else path), 300)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from ctbench.base.errors import ConfigError, ExitStatus
 from ctbench.base.files import check_writable, write_whole
 from ctbench.base.paths import INSTALLED, ROOT, VARIABLES, own_files, results_root
-from ctbench.base.units import parse_ratio, parse_whole, quoted
-from ctbench.base.yaml_files import check_name, contents, load
+from ctbench.base.units import parse_ratio, parse_whole, plural, quoted
+from ctbench.base.yaml_files import check_name, contents, load, shown_path
 from ctbench.cli.child_runs import ChildRuns, keep
 from ctbench.dut.registry import abilities
 from ctbench.results import store
@@ -25,7 +25,6 @@ from ctbench.sla.calibration import (
     Stock,
     calibrate,
     ceilings,
-    count,
     counts_file,
     enough,
     gather,
@@ -79,7 +78,7 @@ class Calibration:
             check_writable(self.target.parent)  # permissions do not tell of a file system that is full
         except OSError as error:
             raise ConfigError(
-                f"{_shown(self.target.parent)}: the SLA file cannot be written there ({error.strerror}).\n"
+                f"{shown_path(self.target.parent)}: the SLA file cannot be written there ({error.strerror}).\n"
                 "  Expected a clone of the project that you may write to: make one for yourself."
             ) from None
         self.folders: list[Path] = list({folder.resolve(): folder for folder in options.folders}.values())
@@ -110,7 +109,7 @@ class Calibration:
         else:
             self._say_what_was_measured(records)
         named = self.target if INSTALLED else self.options.name
-        print(f"calibrate: {_shown(self.target)} written. Use it with: ./run sla -v SLA:{named}")
+        print(f"calibrate: {shown_path(self.target)} written. Use it with: ./run sla -v SLA:{named}")
         return ExitStatus.MET
 
     def _measure(self) -> int:
@@ -143,7 +142,7 @@ class Calibration:
             _refuse_existing(self.target, force=self.options.force)
             write_whole(self.target, text)
         except OSError as error:
-            raise ConfigError(f"{_shown(self.target)}: cannot be written ({error.strerror}).") from None
+            raise ConfigError(f"{shown_path(self.target)}: cannot be written ({error.strerror}).") from None
 
     def _say_what_is_kept(self) -> None:
         """Print how to continue with the complete runs, and how to make the file of them; nothing where none is
@@ -162,9 +161,9 @@ class Calibration:
         tests, runs = calibrate(records, self.widest), runs_of(records)
         widths = sorted(test.bound.width for test in tests if test.threshold and test.bound)
         wide = f", {widths[0]:.0%} to {widths[-1]:.0%} worse than their medians" if widths else ""
-        print(f"calibrate: floors of this machine: {len(widths)}, of {count(runs, 'run')}{wide}.")
+        print(f"calibrate: floors of this machine: {len(widths)}, of {plural(runs, 'run')}{wide}.")
         if without := len(tests) - len(widths):
-            print(f"calibrate: {count(without, 'figure')} without one: the file says why.")
+            print(f"calibrate: {plural(without, 'figure')} without one: the file says why.")
 
 
 def records_of(folders: Sequence[Path]) -> list[Record]:
@@ -192,9 +191,9 @@ def _target(name: str, *, force: bool) -> Path:
 
 def _refuse_existing(target: Path, *, force: bool) -> None:
     if target.is_dir():
-        raise ConfigError(f"{_shown(target)}: is a folder.\n  Expected another name.")
+        raise ConfigError(f"{shown_path(target)}: is a folder.\n  Expected another name.")
     if os.path.lexists(target) and not force:
-        raise ConfigError(f"{_shown(target)}: is there already. Choose another name, or add --force.")
+        raise ConfigError(f"{shown_path(target)}: is there already. Choose another name, or add --force.")
 
 
 def _most_runs(text: str) -> int:
@@ -212,7 +211,3 @@ def _widest(text: str) -> float:
     raise ConfigError(
         f"--widest: {quoted(text)} is not a limit.\n  Expected more than 0% and less than 100%, such as 25%."
     )
-
-
-def _shown(path: Path) -> str:
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

@@ -15,16 +15,6 @@ from ctbench.run.run_folder import claimed
 STATUS_FILE = "exit-status"
 
 
-def is_done(folder: Path) -> bool:
-    """True where the run of this folder is complete."""
-    return (folder / STATUS_FILE).exists()
-
-
-def mark_done(folder: Path, status: int) -> None:
-    """Mark a run as complete: it counts, and is not made again."""
-    (folder / STATUS_FILE).write_text(f"{status}\n", encoding="utf-8")
-
-
 def keep(target: Path, text: str) -> None:
     """Write a file that all runs of a command share. Raise `ConfigError` where it exists with other content."""
     if target.exists() and target.read_text(encoding="utf-8") != text:
@@ -46,7 +36,7 @@ class ChildRuns:
         Return the status of ./run sla where the run does not count, else 0. Rename the folder of a run that was broken
         off. Raise `ConfigError` where another command makes a run in the folder above."""
         with claimed(folder.parent):
-            return 0 if is_done(folder) else self._make(folder, arguments, line, to_come)
+            return 0 if (folder / STATUS_FILE).exists() else self._make(folder, arguments, line, to_come)
 
     def _make(self, folder: Path, arguments: Sequence[str], line: str, to_come: int) -> int:
         print(f"{line}; {self._left(to_come)}" if to_come else line, flush=True)
@@ -57,7 +47,7 @@ class ChildRuns:
         ended = run_child([*PROGRAM, "sla", "--outputdir", str(folder), *arguments])
         if ended not in self.good:
             return ended
-        mark_done(folder, ended)
+        (folder / STATUS_FILE).write_text(f"{ended}\n", encoding="utf-8")
         self.made += 1
         return 0
 

@@ -225,10 +225,9 @@ class Dut(ABC):
     kind.py says which of them mean something for a kind."""
 
     @abstractmethod
-    def apply(self, topology: Topology) -> Ports | None:
+    def apply(self, topology: Topology) -> Ports:
         """Set up `topology`, read back the DUT's settings, and raise `TestbedError` where they differ. Return its
-        ports; None where the generator cannot reach them. Raise `MissingResource` when the testbed lacks what the
-        topology needs. Restart a dead DUT."""
+        ports. Raise `MissingResource` when the testbed lacks what the topology needs. Restart a dead DUT."""
 
     def flush_state(self) -> None:
         """Empty the connection table and wait until it is empty. Raise `TestbedError` where entries stay."""

@@ -8,7 +8,6 @@ from ctbench.dut.topology import Topology
 from ctbench.dut.veth import (
     GENERATOR,
     OFFLOADS,
-    VETH,
     IpRoute,
     make_generator_namespace,
     remove_generator_namespace,
@@ -39,7 +38,7 @@ class VethCable(CableDut):
         self._ip = IpRoute(host)
 
     def apply(self, topology: Topology) -> Ports:
-        (_, client), (_, server) = VETH["client"], VETH["server"]
+        client, server = "g0", "g1"
         self.restore()
         make_generator_namespace(self._ip.host)
         size = f"mtu {topology.mtu}"

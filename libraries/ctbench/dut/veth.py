@@ -54,8 +54,6 @@ def _within(namespace: str) -> list[str]:
 
 #: Network namespace of the generator's ends, named by ip-netns(8).
 GENERATOR = "generator"
-#: Side -> the DUT's interface and the generator's end of a veth pair; of the first pair of ports.
-VETH = {"client": ("r0", "g0"), "server": ("r1", "g1")}
 #: No offloads: a frame passes as it was written, and none is held back to be merged with the next.
 OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 

@@ -1,11 +1,10 @@
 """The YAML model of a host that is reached over SSH."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_serializer, model_validator
+from pydantic import AfterValidator, Field, field_serializer
 
-from ctbench.base.network import Address, HostKey, PathHere, User
-from ctbench.base.units import quoted
+from ctbench.base.network import Address, PathHere, User
 from ctbench.base.yaml_files import YamlModel
 
 #: Names that are not entries of `hosts`: namespaces of the run's own on this machine, and this machine itself.
@@ -53,23 +52,3 @@ class SshConfig(YamlModel):
     def login(self) -> str:
         """User and host as ssh(1) takes them."""
         return f"{self.user}@{self.address}" if self.user else self.address
-
-
-class Hosts(YamlModel):
-    """Mix-in of the testbed: the hosts that its DUTs and its generator name."""
-
-    #: Hosts over SSH, by the name that `host` of a DUT or of the generator uses.
-    hosts: dict[HostKey, SshConfig] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _names_are_free(self) -> Self:
-        for name in self.hosts:
-            if name in (SANDBOX, LOCAL):
-                raise ValueError(f"hosts.{name}: {quoted(name)} has a meaning of its own.\n  Expected another name.")
-        return self
-
-    def check_host(self, where: str, name: str) -> None:
-        """Raise `ValueError` when `name` is neither a host of this file, nor `sandbox` or `local`."""
-        if name not in (SANDBOX, LOCAL, *self.hosts):
-            known = ", ".join((SANDBOX, LOCAL, *self.hosts))
-            raise ValueError(f"{where}: there is no host {quoted(name)}.\n  Expected one of: {known}.")

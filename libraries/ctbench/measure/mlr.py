@@ -17,7 +17,7 @@ from MLRsearch.target_stat import TargetStat
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.observation import Observation, Phase
 from ctbench.measure.search import SearchResult, broken_off, conclude
-from ctbench.measure.trial import MOST_INVALID, Runner, TrialFault, Trials
+from ctbench.measure.trial import MOST_INVALID, TrialFault, TrialRunner, Trials
 from ctbench.results.evidence import GoalRecord
 from ctbench.traffic.loads import Rate
 
@@ -110,7 +110,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
     """One search in progress. It is the measurer that the library asks for trials."""
 
     def __init__(
-        self, runner: Runner, lo: float, hi: float, settings: Mlr, trials: Trials, partial_drop: float = 0.0
+        self, runner: TrialRunner, lo: float, hi: float, settings: Mlr, trials: Trials, partial_drop: float = 0.0
     ) -> None:
         self.runner, self.lo, self.hi, self.settings, self.trials = runner, lo, hi, settings, trials
         #: All trials, those included that do not count.

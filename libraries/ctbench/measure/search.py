@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ctbench.base.units import format_rate
-from ctbench.measure.campaign import Bisection, Mlr, SaturationSettings, SearchSettings
+from ctbench.measure.campaign import Bisection, Mlr, SaturationSettings
 from ctbench.measure.observation import Observation
-from ctbench.measure.trial import MOST_INVALID, Runner, TrialFault, Trials
+from ctbench.measure.trial import MOST_INVALID, TrialFault, TrialRunner, Trials
 from ctbench.results.evidence import GoalRecord
 from ctbench.traffic.loads import Rate
 
@@ -103,7 +103,7 @@ def _with_trials_of(results: Sequence[SearchResult], chosen: SearchResult) -> Se
     )
 
 
-def bisect(runner: Runner, lo: float, hi: float, settings: Bisection, trials: Trials) -> SearchResult:
+def bisect(runner: TrialRunner, lo: float, hi: float, settings: Bisection, trials: Trials) -> SearchResult:
     """Search by halving the range; one trial classifies a load. Beyond the generator's limit every trial is invalid, so
     an invalid trial ends the range at its load. The procedure of 2022 (without a width) repeats no invalid trial."""
     width = settings.relative_width
@@ -128,7 +128,7 @@ def bisect(runner: Runner, lo: float, hi: float, settings: Bisection, trials: Tr
 
 
 def descend(
-    runner: Runner,
+    runner: TrialRunner,
     saturation: float,
     hi: float,
     settings: SaturationSettings,
@@ -177,10 +177,10 @@ def descend(
 
 
 def search(
-    runner: Runner,
+    runner: TrialRunner,
     lo: float,
     hi: float,
-    settings: SearchSettings,
+    settings: Bisection | Mlr,
     trials: Trials | None = None,
     *,
     hint: float | None = None,
@@ -197,10 +197,6 @@ def search(
     as its hint. A fatal problem of the DUT or a `TestbedError` of a trial ends the search with `limited_by="fault"`.
     """
     trials = trials or Trials()
-    if isinstance(settings, SaturationSettings):
-        if hint is None:
-            raise ValueError("no saturation rate to search below")
-        return descend(runner, hint, hi, settings, trials)
     if isinstance(settings, Mlr):
         # The library looks at the source of every module that was imported before it: half a second.
         from ctbench.measure.mlr import MlrSearch  # noqa: PLC0415

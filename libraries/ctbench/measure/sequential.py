@@ -13,7 +13,7 @@ from typing import Literal
 from ctbench.base.units import format_rate, format_ratio
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Outcome, figures_of
-from ctbench.measure.trial import Runner, TrialFault, Trials
+from ctbench.measure.trial import TrialFault, TrialRunner, Trials
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, of_trials
@@ -92,7 +92,7 @@ class SequentialTest:
 
     def __init__(
         self,
-        runner: Runner,
+        runner: TrialRunner,
         load: float,
         duration_s: float,
         known: KnownRates,

@@ -10,7 +10,6 @@ counted. The rule was simulated before it was chosen: docs/evidence/README.md.
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
 from statistics import median
 
 from ctbench.results.evidence import LookRecord
@@ -137,7 +136,7 @@ class Moderated:
     def within(self, error: float) -> Estimate:
         """Return the ratio with an interval, each bound of which errs with this probability."""
         # Farther than this no interval says anything; what is lost in scatter stays a number that a record may hold.
-        reach = min(self.error * _quantile(error, self.degrees), max(0.0, _FARTHEST - abs(self.log)))
+        reach = min(self.error * student(1 - error, self.degrees), max(0.0, _FARTHEST - abs(self.log)))
         value, low, high = map(math.exp, (self.log, self.log - reach, self.log + reach))
         return Estimate(value, "ratio", low, high)
 
@@ -166,11 +165,11 @@ class Moderated:
 
     @property
     def _sure(self) -> float:
-        return _quantile(self.budget.of_bound, self.degrees)
+        return student(1 - self.budget.of_bound, self.degrees)
 
     @property
     def _unlikely(self) -> float:
-        return _quantile(self.budget.of_slower, self.degrees)
+        return student(1 - self.budget.of_slower, self.degrees)
 
 
 def around(value: float, logs: Sequence[float], error: float, unit: str) -> Estimate:
@@ -211,8 +210,3 @@ def look(rounds: int, middle: Estimate, whole: Estimate | None = None) -> LookRe
 def _squares(logs: Sequence[float]) -> float:
     mean = math.fsum(logs) / len(logs)
     return math.fsum((each - mean) ** 2 for each in logs)
-
-
-@cache
-def _quantile(error: float, degrees: int) -> float:
-    return student(1 - error, degrees)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -47,16 +47,9 @@ COUNTED_LATE_S = 1.5
 OnTrial = Callable[[Observation], None]
 
 
-class Runner(Protocol):
-    """A runner of a measurement's trials."""
-
-    def offer(self, load: Load, duration_s: float) -> Observation:
-        """Run one trial."""
-
-
 @dataclass(frozen=True)
 class TrialRunner:
-    """A `Runner` of one profile: flush the DUT, offer the load, then read the DUT's health, CPUs and counters.
+    """A runner of one profile: flush the DUT, offer the load, then read the DUT's health, CPUs and counters.
 
     The flush comes first so that no trial inherits the connections of the one before (RFC 9693 section 4).
     """
@@ -259,7 +252,7 @@ class Trials:
 
     def offer(
         self,
-        runner: Runner,
+        runner: TrialRunner,
         load: Load,
         duration_s: float,
         phase: Phase,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from ctbench.base.units import format_share
+from ctbench.base.units import format_share, plural
 from ctbench.dut import registry
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import RUN_MARKS, Bar, Bars, LegendItem
@@ -87,7 +87,7 @@ def sentence(records: Sequence[Record]) -> str:
     fates = _fates(newest) + Counter({"missed by other builds": lost, "of other builds": len(others) - lost})
     limits, met = dict.fromkeys(f"{row.share.limit * 100:g} %" for row in rows), fates["met"]
     whole = sum(bool(record.threshold("of_build")) for record in newest)
-    which = f"{met} of {labels.plural(whole, 'topology', 'topologies')}" if whole > 1 else "the topology"
+    which = f"{met} of {plural(whole, 'topology', 'topologies')}" if whole > 1 else "the topology"
     said = [f"{which} {'keeps' if met == 1 else 'keep'} at least {' or '.join(limits)}"] if met or whole > 1 else []
     missed = [row for row in rows if row.word == "missed"]
     if missed:
@@ -139,12 +139,12 @@ def could_see(records: Sequence[Record]) -> str:
     if not seen:
         return ""
     cpus = sorted({row.record.topology.cpus for row in rows})
-    which = f"{labels.plural(cpus[0], 'CPU')} only" if len(cpus) == 1 else f"{cpus[0]} to {cpus[-1]} CPUs"
+    which = f"{plural(cpus[0], 'CPU')} only" if len(cpus) == 1 else f"{cpus[0]} to {cpus[-1]} CPUs"
     sizes = format_share(seen[0]) if len(seen) == 1 else f"{format_share(median(seen))} in the median row"
     worst = f", {format_share(max(seen))} in the worst" if len(seen) > 1 else ""
     shared = max(row.pair.gated_rows or 0 for row in rows)
     # One by its starts, one by the loads in turn and what lasts (`ctbench.measure.loads_in_turn`).
-    gated = labels.plural(shared, "row")
+    gated = plural(shared, "row")
     red = f" A like build is red by what is compared with its base in at most 1 of 100 such runs ({gated})."
     return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}.{red if shared else ''}"
 

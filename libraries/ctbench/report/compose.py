@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import get_args
 
 from ctbench.base.text import printable
-from ctbench.base.units import format_count, format_duration, format_ratio, format_share
+from ctbench.base.units import format_count, format_duration, format_ratio, format_share, plural, thousands
 from ctbench.report import candidate, figures, headline, labels, method, setups, trend
 from ctbench.report.charts import lines
 from ctbench.report.charts.bars import rate_charts
 from ctbench.report.charts.chart import Chart
-from ctbench.report.page import COMPARED, RESULTS, Article, Fields, FileLink, KnownMiss, NotRun, Page, ReportRow
+from ctbench.report.page import COMPARED, RESULTS, Article, Fields, KnownMiss, NotRun, Page, ReportRow
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.floor import Accepted
@@ -50,7 +50,7 @@ def compose(runs: RunSet, output: Path) -> Page:
     first = said if leads else (verdict, *said)
     compared = candidate.charts(records, [each.record for each in runs.stored])
     drawn: list[Chart] = [*compared, *rate_charts(records), *lines.history_charts(histories)]
-    rows = make_rows(newest, output)
+    rows, hidden = make_rows(newest, output), len(drawn) - labels.MOST_CHARTS
     doubtful = sorted((row for row in rows if row.verdict != "met" or not answer), key=_matters)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     results: dict[str, list[ReportRow]] = {}
@@ -74,7 +74,7 @@ def compose(runs: RunSet, output: Path) -> Page:
         rows=tuple(rows),
         results=results,
         charts=tuple(drawn[: labels.MOST_CHARTS]),
-        more=labels.more(len(drawn) - labels.MOST_CHARTS, "chart", "see the records, or make a report of fewer tests"),
+        more=f"{plural(hidden, 'more chart')}: see the records, or make a report of fewer tests." if hidden > 0 else "",
         searches=_searches(runs, rows),
         environment=method.environment(records, run_ids),
         methodology=(*headline.judged(records), *method.methodology(records)),
@@ -82,7 +82,7 @@ def compose(runs: RunSet, output: Path) -> Page:
         sources=method.counted(record.floor.source for record in records),
         notes=method.counted(note for record in records for note in dict.fromkeys(record.notes)),
         links=_links(runs.folders, output),
-        runs=tuple(FileLink(folder.resolve().name, href(folder, output)) for folder in runs.folders),
+        runs=tuple((folder.resolve().name, href(folder, output)) for folder in runs.folders),
         not_run=_not_run(runs.without_record),
         unreadable=labels.some([unreadable(broken, output) for broken in runs.broken]),
     )
@@ -189,13 +189,13 @@ def unreadable(broken: Broken, output: Path) -> str:
     return broken.reason.replace(printable(str(broken.path)), printable(relative(broken.path, output)))
 
 
-def _links(folders: Sequence[Path], output: Path) -> tuple[FileLink, ...]:
+def _links(folders: Sequence[Path], output: Path) -> tuple[tuple[str, str, str], ...]:
     """Return links to the existing files of the last ten runs."""
     links = []
     for folder in folders[-_RUNS:]:
         name = f"{folder.resolve().name}: " if len(folders) > 1 else ""
         links += [
-            FileLink(f"{name}{text}", href(folder / file, output), about)
+            (f"{name}{text}", href(folder / file, output), about)
             for file, text, about in _FILES
             if (folder / file).exists()
         ]
@@ -322,10 +322,10 @@ def _details(each: Stored) -> Fields:
         "Also measured": figures.also_measured(record),
         "Port pairs": each.port_pairs,
         "Counted by the device under test": ", ".join(map(figures.counted_by_dut, evidence.table)),
-        "Counted by conntrack": ", ".join(f"{name} {labels.thousands(n)}" for name, n in each.conntrack.items()),
+        "Counted by conntrack": ", ".join(f"{name} {thousands(n)}" for name, n in each.conntrack.items()),
         "What was done meanwhile": tuple(each.text for each in evidence.control),
         "Time of a thread": tuple(map(figures.time_of_thread, evidence.profiles)),
-        "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
+        "Trials": labels.thrown_away(each.thrown_away, each.trials) or plural(each.trials, "trial"),
         "Published elsewhere": _published(record),
         "Source of the floor": record.floor.source,
         "Took": f"{labels.length(record.wall_s)}, from {labels.moment(record.started)}",

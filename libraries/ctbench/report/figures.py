@@ -6,7 +6,7 @@ nothing to show; console and page have their own signs for that.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ctbench.base.units import format_count, format_duration, format_rate, format_ratio, format_share
+from ctbench.base.units import format_count, format_duration, format_rate, format_ratio, format_share, thousands
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
@@ -395,8 +395,8 @@ def _percentiles(times: Times) -> str:
 
 def counted_by_dut(each: TableCount) -> str:
     """Return the size of the connection table that the DUT reported at a moment of a test."""
-    memory = f" in {labels.thousands(round(each.memory / 2**20))} MiB" if each.memory else ""
-    return f"{each.moment} {labels.thousands(each.found)}{memory}"
+    memory = f" in {thousands(round(each.memory / 2**20))} MiB" if each.memory else ""
+    return f"{each.moment} {thousands(each.found)}{memory}"
 
 
 #: Functions of a thread that are shown.
@@ -412,7 +412,7 @@ def time_of_thread(profile: ProfileRecord) -> str:
     if profile.rate_before:
         cost = f", {format_share(profile.rate / profile.rate_before)} of the rate without samples"
     return (
-        f"CPU {profile.cpu}, {labels.thousands(profile.samples)} samples in {profile.seconds:.1f} s "
+        f"CPU {profile.cpu}, {thousands(profile.samples)} samples in {profile.seconds:.1f} s "
         f"({profile.hz} per second{cost}): locks {locks.format(profile.locks / whole)}; "
         f"{', '.join(shares)}"
     )

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
 
-from ctbench.base.units import format_share
+from ctbench.base.units import format_share, plural, thousands
 from ctbench.report import figures, labels
 from ctbench.report.labels import Tone
 from ctbench.report.runs import RunSet
@@ -84,14 +84,14 @@ def word(tally: Tally) -> str:
 def sentence(tally: Tally) -> str:
     """Return the verdict in a sentence: what is missed, then what is not measured, then what is met."""
     judged = sum(tally[outcome] for outcome in _SAID)
-    slas = labels.plural(judged, "SLA")
+    slas = plural(judged, "SLA")
     if not judged:
         return "Nothing was measured."
     if tally["met"] == judged:
         return "The SLA that was measured is met." if judged == 1 else f"All {slas} that were measured are met."
     (worst, count), *others = ((words, tally[outcome]) for outcome, words in _SAID.items() if tally[outcome])
-    which = f"{labels.thousands(count)} of {slas} {_are(count)}" if judged > 1 else "The only SLA is"
-    rest = ", ".join(f"{labels.thousands(number)} {_are(number)} {words}" for words, number in others)
+    which = f"{thousands(count)} of {slas} {_are(count)}" if judged > 1 else "The only SLA is"
+    rest = ", ".join(f"{thousands(number)} {_are(number)} {words}" for words, number in others)
     return f"{which} {worst}; {rest}." if rest else f"{which} {worst}."
 
 
@@ -107,10 +107,10 @@ def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
         for record in records if record.outcome == "met, failed"
     ]  # fmt: skip
     if failed:
-        said.append(f"{labels.plural(failed, 'test')} {WITHOUT['failed']}.")
+        said.append(f"{plural(failed, 'test')} {WITHOUT['failed']}.")
     if unreadable:
         what = "file is not a record" if unreadable == 1 else "files are not records"
-        said.append(f"{labels.thousands(unreadable)} {what} and {_are(unreadable)} not counted.")
+        said.append(f"{thousands(unreadable)} {what} and {_are(unreadable)} not counted.")
     return tuple(said)
 
 
@@ -120,15 +120,15 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     machines = [each.record.environment.dut_machine for each in newest]
     if cpus := max((len(machine.usable_cpus) for machine in machines), default=0):
         had = "machine" if len({machine.cpu_model for machine in machines}) == 1 else "largest machine"
-        said.append(f"More than {labels.plural(cpus, 'CPU')}: its {had} had no more.")
+        said.append(f"More than {plural(cpus, 'CPU')}: its {had} had no more.")
     records = [each.record for each in newest]
     if not _only_counted(records) and not of_candidate(records):
         said.append("Whether another build is slower: no candidate was compared with a base (--candidate).")
     left = [(outcome, words) for outcome, words in WITHOUT.items() if tally[outcome] and outcome != "failed"]
-    said += [f"{labels.plural(tally[outcome], 'test')} {words}." for outcome, words in left]
+    said += [f"{plural(tally[outcome], 'test')} {words}." for outcome, words in left]
     if thrown_away := sum(each.thrown_away for each in newest):
         trials, were = sum(each.trials for each in newest), "was" if thrown_away == 1 else "were"
-        said.append(f"{labels.thousands(thrown_away)} of {labels.plural(trials, 'trial')} {were} thrown away: they say "
+        said.append(f"{thousands(thrown_away)} of {plural(trials, 'trial')} {were} thrown away: they say "
                     "nothing about the device under test.")  # fmt: skip
     return tuple(said)
 
@@ -159,7 +159,7 @@ def kinds_sentence(records: Sequence[Record]) -> str:
     for name, count in found.items():
         singular, many = _KINDS[name]
         if count:
-            said.append(labels.plural(count, singular, many))
+            said.append(plural(count, singular, many))
         elif name in _ALWAYS and not found["of_build"]:
             said.append(f"no {singular.partition(' (')[0]}")
     return f"Judged: {', '.join(said)}."
@@ -173,11 +173,11 @@ def judged(records: Sequence[Record]) -> tuple[str, ...]:
     if not found or of_candidate(records):
         return (kinds_sentence(records),) if records else ()
     best, half, worst = (format_share(found[at]) for at in (0, len(found) // 2, -1))
-    cpus = labels.plural(max(record.topology.cpus for record in records), "CPU")
+    cpus = plural(max(record.topology.cpus for record in records), "CPU")
     return (
         kinds_sentence(records),
         "How much slower a set-up alone has to become until its test fails, over the "
-        f"{labels.plural(len(found), 'test')} that tell: {half} in half of them, {best} in the strictest, {worst} in "
+        f"{plural(len(found), 'test')} that tell: {half} in half of them, {best} in the strictest, {worst} in "
         f"the laxest (at most {cpus}).",
     )
 

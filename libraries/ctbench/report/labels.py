@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from ctbench.base.units import format_margin
+from ctbench.base.units import format_margin, plural, thousands
 from ctbench.results.metrics import RATE_OF
 from ctbench.traffic.generator import LoadUnit
 
@@ -78,24 +78,9 @@ def some(values: Sequence[str]) -> tuple[str, ...]:
     return (*shown, *([f"and {thousands(len(values) - MOST_VALUES)} more"] if len(values) > MOST_VALUES else []))
 
 
-def more(count: int, what: str, where: str) -> str:
-    """Return how many items are not on the page, and where they are; empty where all are on it."""
-    return f"{plural(count, f'more {what}')}: {where}." if count > 0 else ""
-
-
-def plural(count: int, singular: str, many: str = "") -> str:
-    """Return a count with its noun: `1 test`, `2 tests`, `1 200 tests`."""
-    return f"{thousands(count)} {singular if count == 1 else many or singular + 's'}"
-
-
 def thrown_away(count: int, trials: int) -> str:
     """Return the count of invalid trials: `1 of 3 trials thrown away`; empty where there are none."""
     return f"{count} of {plural(trials, 'trial')} thrown away" if count else ""
-
-
-def thousands(count: int) -> str:
-    """Return a whole number with narrow spaces between its thousands: `1 234 567`."""
-    return f"{count:,}".replace(",", "\u202f")
 
 
 def moment(when: datetime) -> str:

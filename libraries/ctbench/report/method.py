@@ -4,7 +4,7 @@ standards."""
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ctbench.base.units import format_duration, format_ratio
+from ctbench.base.units import format_duration, format_ratio, plural
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.measure.promises import procedures
@@ -85,7 +85,7 @@ def machine(facts: MachineFacts) -> str:
     virtual = facts.virtualisation not in ("", "none")
     parts = [
         facts.cpu_model.replace("(R)", ""),
-        labels.plural(len(facts.usable_cpus), "CPU"),
+        plural(len(facts.usable_cpus), "CPU"),
         f"virtual machine ({facts.virtualisation})" if virtual else "",
         facts.distribution,
         f"Linux {facts.kernel}" if facts.kernel else "",
@@ -158,7 +158,7 @@ def _procedures(records: Sequence[Record]) -> tuple[str, ...]:
     said, known = [], procedures()
     for procedure in dict.fromkeys(procedure for procedure, _ in tests):
         measured = [
-            f"{METRICS[metric].title} ({labels.plural(number, 'test')})"
+            f"{METRICS[metric].title} ({plural(number, 'test')})"
             for (by, metric), number in tests.items()
             if by == procedure
         ]
@@ -195,7 +195,7 @@ def deviations(newest: Sequence[Stored]) -> tuple[tuple[str, str, str], ...]:
 
 def counted(sentences: Iterable[str]) -> dict[str, str]:
     """Return each sentence with the number of tests that it applies to."""
-    return {labels.sentence(text): labels.plural(count, "test") for text, count in Counter(sentences).items()}
+    return {labels.sentence(text): plural(count, "test") for text, count in Counter(sentences).items()}
 
 
 def _short(newest: Sequence[Stored], asked_s: float) -> str:

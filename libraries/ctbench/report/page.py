@@ -21,16 +21,6 @@ RESULTS = ("Topology and traffic", "Floor", "Measured", "Margin", "Verdict")
 COMPARED = ("Base", "Candidate", "Difference")
 
 
-@dataclass(frozen=True)
-class FileLink:
-    """A link from the page to a file or folder of a run."""
-
-    text: str
-    href: str
-    #: What is in it.
-    about: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class ReportRow:
     """The row of one test in a table: its record in a line."""
@@ -143,9 +133,10 @@ class Page:
     #: Sentences of the records, and of how many tests each is said.
     sources: dict[str, str]
     notes: dict[str, str]
-    links: tuple[FileLink, ...]
+    #: Files and folders of the runs: what they are called, their link, and what is in them.
+    links: tuple[tuple[str, str, str], ...]
     #: The runs that the page was made from.
-    runs: tuple[FileLink, ...]
+    runs: tuple[tuple[str, str], ...]
     #: Tests that left no record, by what they need; what failed comes first.
     not_run: tuple[NotRun, ...]
     unreadable: tuple[str, ...]

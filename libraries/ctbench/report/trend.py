@@ -14,6 +14,7 @@ from statistics import correlation, linear_regression, pvariance
 
 from jumpavg import classify
 
+from ctbench.base.units import plural
 from ctbench.report import figures, labels
 from ctbench.results.metrics import COSTS, METRICS, OFFERED, RATES, SATURATION_OF, Metric
 from ctbench.results.record import Record
@@ -168,7 +169,7 @@ def sentence(tests: Iterable[Sequence[Record]]) -> str:
     last = [found[-1] for test in tests if (found := changes(test))]
     last.sort(key=lambda each: (not each.is_worse, -abs(each.ratio)))
     said = [_of_test(each) for each in last[:_SAID]]
-    more = labels.plural(len(last) - _SAID, "more test") if len(last) > _SAID else ""
+    more = plural(len(last) - _SAID, "more test") if len(last) > _SAID else ""
     return f"{'; '.join([*said, *filter(None, [more])])}: see the history." if said else ""
 
 

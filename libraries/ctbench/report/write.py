@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from ctbench.base.errors import OutputError
 from ctbench.base.files import write_whole
 from ctbench.base.text import code, escaped, printable
-from ctbench.report import labels
+from ctbench.base.units import plural, thousands
 from ctbench.report.charts.chart import RUN_MARKS
 from ctbench.report.compose import compose
 from ctbench.report.files import junit_xml, outcomes, results_csv, summary_json, test_of
@@ -96,7 +96,7 @@ def _template(name: str) -> Template:
         keep_trailing_newline=True,
         finalize=_printable if is_html else None,
     )
-    made.filters |= {"thousands": labels.thousands, "plural": labels.plural, "escaped": escaped, "code": code}
+    made.filters |= {"thousands": thousands, "plural": plural, "escaped": escaped, "code": code}
     made.globals |= {"NEAREST": NEAREST, "UNSEEN": UNSEEN, "KNOWN": KNOWN, "NOT_RUN": NOT_RUN, "RESULTS": RESULTS}
     made.globals |= {"RUN_MARKS": RUN_MARKS, "SIGNS": _SIGNS}
     made.globals["TONES"] = {"good": "met", "bad": "missed", "invalid": "unmeasured"}

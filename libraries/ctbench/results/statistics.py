@@ -10,20 +10,10 @@ from statistics import NormalDist
 CONFIDENCE = 0.99
 
 
-def quantile(values: Sequence[float], share: float) -> float:
-    """Return the nearest-rank quantile: the least value that `share` of the values do not exceed. Raises `ValueError`
-    for no values."""
-    if not values:
-        raise ValueError("no values")
-    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
-
-
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the narrowest interval of the median at `CONFIDENCE` that leaves out as many values at either end: how
     many of n values are below the median is binomial. It goes from the least to the most where n is too small (below
-    8). Raises `ValueError` for no values."""
-    if not values:
-        raise ValueError("no values")
+    8)."""
     ordered, count = sorted(values), len(values)
     outside, cut = 0.0, 0  # probability that the median is outside, where `cut` values are left out at either end
     for left_out in range(count // 2):
@@ -48,8 +38,6 @@ def tolerance_factor(samples: int, content: float = 0.95, confidence: float = 0.
     quantile of the noncentral t distribution with n - 1 degrees of freedom and the noncentrality z(0.95) sqrt(n)
     (NIST/SEMATECH e-Handbook of Statistical Methods, 7.2.6.3; Natrella 1963, table A-7).
     """
-    if samples < 2:
-        raise ValueError("one sample does not scatter")
     noncentrality = _NORMAL.inv_cdf(content) * math.sqrt(samples)
 
     def share(billionths: int) -> float:
@@ -73,6 +61,7 @@ def _noncentral_t(t: float, freedom: int, noncentrality: float) -> float:
     return (weighed(0.0) + inner + weighed(most)) * width / 3
 
 
+@cache
 def student(share: float, freedom: int) -> float:
     """Return the quantile of Student's t distribution with `freedom` degrees of freedom, for a share above one half."""
     return bisect_left(range(10**12), share, key=lambda billionths: _student(billionths / 1e9, freedom)) / 1e9

@@ -7,7 +7,7 @@ that the report, which reads no output.xml, can count them.
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -84,12 +84,13 @@ def rewrite(record: Record, path: Path) -> None:
         write_whole(path, record.to_json())
 
 
-def set_aside(stored: Stored) -> None:
+def set_aside(earlier: Iterable[Stored]) -> None:
     """Let a record of a test that is measured again step aside, as `NAME.earlier`, `NAME-2.earlier` and so on: no
     reader takes it for a record. Raises `OutputError` where it cannot."""
-    with _writing(stored.path.parent):
-        names = _numbered(stored.path.parent, stored.path.stem, ".earlier")
-        stored.path.rename(next(path for path in names if not os.path.lexists(path)))
+    for stored in earlier:
+        with _writing(stored.path.parent):
+            names = _numbered(stored.path.parent, stored.path.stem, ".earlier")
+            stored.path.rename(next(path for path in names if not os.path.lexists(path)))
 
 
 @contextmanager

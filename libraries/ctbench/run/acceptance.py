@@ -1,6 +1,6 @@
 """The acceptance run: measures one test after another on a testbed, judges each by its floor and writes its record."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -36,7 +36,7 @@ from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.procedures.starts import Starts, first
 from ctbench.measure.start_rule import Scatter
 from ctbench.measure.trial import Repetitions
-from ctbench.report import console
+from ctbench.report import console, figures
 from ctbench.results import store
 from ctbench.results.environment import CampaignFacts, Environment, TestbedFacts
 from ctbench.results.evidence import PairRecord
@@ -136,7 +136,7 @@ class AcceptanceRun:
         except Exception as error:
             reraise_stop(error)
             if isinstance(error, (ConfigError, MissingResource)):
-                _set_aside(test.earlier)  # no record takes its place, and it does not count any more
+                store.set_aside(test.earlier)  # no record takes its place, and it does not count any more
                 raise
             code = Code.UNKNOWN_ANSWER if isinstance(error, UnknownAnswer) else Code.FAULT
             verdict = self._broke_off(test, sentence_of(error, self.output), code)
@@ -154,7 +154,7 @@ class AcceptanceRun:
             self.records.append(record)
             self._progress.say(console.verdict_line(record))
             self._files[record.suite, record.test] = store.write(record, self.output)
-            _set_aside(test.earlier)  # not before: a run that ends in the middle keeps its starts
+            store.set_aside(test.earlier)  # not before: a run that ends in the middle keeps its starts
         finally:
             if test.broke_off:
                 self._session.begin_afresh()
@@ -168,8 +168,8 @@ class AcceptanceRun:
         of_row = [each for each in self._of_test if _is_of_row(each.record, test)]
         for each in (each for each in of_row if self._is_of_now(each.record, test)):
             record = each.record
-            if record.verdict_code != Code.TOO_CLOSE or not _starts_of(record):
-                _set_aside(test.earlier)  # a run was killed before it did so
+            if record.verdict_code != Code.TOO_CLOSE or not figures.starts_of(record):
+                store.set_aside(test.earlier)  # a run was killed before it did so
                 self._of_test = [other for other in self._of_test if other not in (each, *test.earlier)]
                 self._progress.say(f"  {said_of_earlier(record)}")
                 record = store.read_whole(each.path)
@@ -180,7 +180,7 @@ class AcceptanceRun:
             test.before = record
             test.earlier.append(each)
         self._of_test = [each for each in self._of_test if each not in of_row]
-        _set_aside(each for each in of_row if each not in test.earlier)
+        store.set_aside(each for each in of_row if each not in test.earlier)
         return None
 
     def _is_of_now(self, record: Record, test: Measurement) -> bool:
@@ -299,8 +299,8 @@ class AcceptanceRun:
             in_turn = procedure is test.plan.in_turn
             promise = procedure.promise if isinstance(procedure, Pair) else "of_build" if in_turn else ""
             other = compared.get(promise)
-            figures = test.outcome.figures if test.outcome else {}
-            known = isinstance(procedure, ClosedLoop) and procedure.metric(test.profile).name in figures
+            found = test.outcome.figures if test.outcome else {}
+            known = isinstance(procedure, ClosedLoop) and procedure.metric(test.profile).name in found
             if known or test.broken:
                 continue
             try:
@@ -336,14 +336,14 @@ class AcceptanceRun:
             found = procedure.run(bench)
         except (TestbedError, MissingResource) as error:
             found = Outcome.nothing(memory, "fault", str(error))
-        said, figures = f"what the base takes is not known: {found.reason}", dict(test.outcome.figures)
+        said, both = f"what the base takes is not known: {found.reason}", dict(test.outcome.figures)
         verdict = Verdict(None, Code.NOTHING, said)
         if theirs := found.figure(memory):
-            figures |= figures_by_name({metric.name: ours / theirs})
+            both |= figures_by_name({metric.name: ours / theirs})
             said = f"{memory.format(ours)}, and {memory.format(theirs)} in the base"
             verdict = by_figure(metric, ours / theirs, test.floor.thresholds[metric.name].limit, said)
         verdicts = {**test.outcome.verdicts, metric.name: verdict}
-        test.outcome = replace(test.outcome, figures=figures, verdicts=verdicts)
+        test.outcome = replace(test.outcome, figures=both, verdicts=verdicts)
 
     def _found(self, test: Measurement, procedure: Procedure, other: Setup | None) -> Outcome:
         """Return what one procedure finds, with the `other` side where it compares."""
@@ -370,7 +370,7 @@ class AcceptanceRun:
         if test.before is None or test.before.limited_by == "fault":
             return None
         now, then = environment_of(test.topology, self.testbed.facts()), test.before.environment
-        return _starts_of(test.before) if _place_of(now) == _place_of(then) else None
+        return figures.starts_of(test.before) if _place_of(now) == _place_of(then) else None
 
     def _again(self, test: Measurement, other: Setup, number: int) -> SideBySide | InTurn | None:
         self._session.set_up(test, other, first(number))
@@ -398,7 +398,7 @@ class AcceptanceRun:
             self._of_test += self._earlier.pop((suite, test), [])
         unclaimed, self._of_test = self._of_test, []
         if not failed:
-            _set_aside(unclaimed)
+            store.set_aside(unclaimed)
         return [self.records[number] for number in own]
 
     def begin(self) -> None:
@@ -461,16 +461,6 @@ def _is_of_row(record: Record, test: Measurement) -> bool:
     """Return True where a record is of the test's row that is measured: a test may have several."""
     row = test.topology, test.profile.name, test.procedure.name, test.procedure.metric(test.profile).name
     return (record.topology, record.profile.name, record.procedure, record.metric) == row
-
-
-def _set_aside(earlier: Iterable[Stored]) -> None:
-    for each in earlier:
-        store.set_aside(each)
-
-
-def _starts_of(record: Record) -> PairRecord | None:
-    """Return the pair of a candidate and its base that has starts; None where the row has none."""
-    return next((pair for pair in record.evidence.pairs if pair.starts), None)
 
 
 def _place_of(environment: Environment) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ctbench.base import paths
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
@@ -163,13 +163,8 @@ def _prefix(given: str) -> str:
     return given if given == "distribution" else str(kind.unpack(Path(given).absolute()))
 
 
-class Named(NamedTuple):
-    """The topology and the profile that a row of a suite names."""
-
-    #: File and test, for the sentence.
-    where: str
-    topology: Topology
-    profile: Profile
+#: Where a row is, for a sentence, and the topology and the profile that it names.
+Named = tuple[str, Topology, Profile]
 
 
 def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named] = (), *, whole: bool = True) -> None:
@@ -179,10 +174,10 @@ def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named]
 
     A file that is not below variables/ may name rulesets and profiles of rows that this run does not have. Of such an
     SLA the entries of the rows are checked, and the kinds of DUT; `./run check promises` checks all of it."""
-    known = {*names("profiles"), *(row.profile.name for row in rows)}
-    of_rows = {(row.topology.key, row.profile.name) for row in rows}
-    for row in rows:
-        check_topology(row.where, row.topology)
+    known = {*names("profiles"), *(profile.name for _, _, profile in rows)}
+    of_rows = {(topology.key, profile.name) for _, topology, profile in rows}
+    for where, topology, _ in rows:
+        check_topology(where, topology)
     if whole and not is_own(campaign):
         check_loads(campaign, known)
     for name, substitute in campaign.profiles.items():

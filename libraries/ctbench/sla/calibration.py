@@ -22,7 +22,7 @@ import yaml
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.text import one_line
-from ctbench.base.units import format_ratio
+from ctbench.base.units import format_ratio, plural
 from ctbench.results.floor import parse, promise
 from ctbench.results.metrics import (
     COSTS,
@@ -220,11 +220,6 @@ class Stock:
         return found
 
 
-def count(number: int, thing: str) -> str:
-    """Return a number with its noun: `1 run`, `5 runs`."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
 @dataclass(frozen=True)
 class Calibrated:
     """A test that runs tried: its floor, or why it has none."""
@@ -259,7 +254,7 @@ def _require(measured: bool) -> None:
 
 def _calibrated(figures: Figures, widest: float) -> Calibrated:
     bound = bound_of(figures)
-    runs = count(len(figures.results), "run")
+    runs = plural(len(figures.results), "run")
     if bound is None:
         why = f"{runs} measured it, and two are the least that scatter" if len(figures.results) < 2 else "it is 0"
         return Calibrated(figures, None, "", why if figures.results else "no run measured it")
@@ -280,7 +275,7 @@ def sla_file(name: str, records: Sequence[Record], widest: float, stock: Stock) 
     """Return an SLA file whose rates are tolerance bounds of the records, for this machine only. It extends `stock`,
     which has all else. Raises as `calibrate` does."""
     tests = calibrate(records, widest)
-    first, runs = records[0], count(runs_of(records), "run")
+    first, runs = records[0], plural(runs_of(records), "run")
     duts = [record.environment.dut for record in records]
     products = ", ".join(dict.fromkeys(dut.product for dut in duts if dut.product))
     memories = ", ".join(dict.fromkeys(str(dut.memory.get("kind", "")) for dut in duts if dut.memory))
@@ -350,8 +345,8 @@ def _said(test: Calibrated) -> str:
     if test.refused or bound is None:
         return f"no floor of this machine: {test.refused}."
     low, high = (found.metric.unit.write(_round(end(found.results))) for end in (min, max))
-    runs = count(len(found.results), "run")
-    missing = f"; {count(found.without, 'run')} measured nothing" if found.without else ""
+    runs = plural(len(found.results), "run")
+    missing = f"; {plural(found.without, 'run')} measured nothing" if found.without else ""
     beyond = "" if found.judged else f"; {found.metric.bound}, as something else was the limit"
     return (
         f"median {found.metric.unit.write(_round(bound.median))}, {low} to {high} in {runs}, "

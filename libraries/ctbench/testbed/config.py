@@ -7,10 +7,11 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
+from ctbench.base.network import HostKey
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.dut.registry import KINDS, DutConfig
-from ctbench.hosts.config import SANDBOX, Hosts
+from ctbench.hosts.config import LOCAL, SANDBOX, SshConfig
 from ctbench.hosts.connections import machine_of
 from ctbench.hosts.limits import LEAST_MB, LEAST_TASKS, limits_here
 from ctbench.hosts.local import LocalHost
@@ -45,10 +46,12 @@ class Rates(YamlModel):
         return self
 
 
-class TestbedConfig(Hosts):
+class TestbedConfig(YamlModel):
     """A testbed: a traffic generator and one or more DUTs. The generator is linked to one of them at a time or to a
     pair."""
 
+    #: Hosts over SSH, by the name that `host` of a DUT or of the generator uses.
+    hosts: dict[HostKey, SshConfig] = Field(default_factory=dict)
     name: Name
     #: One sentence for the report.
     description: str = ""
@@ -138,6 +141,19 @@ class TestbedConfig(Hosts):
                     kind.check_build(LocalHost(), prefix, dut.ports.kind)
                 except CtbenchError as error:
                     raise type(error)(f"{prefix}: {error}") from None
+
+    @model_validator(mode="after")
+    def _names_are_free(self) -> Self:
+        for name in self.hosts:
+            if name in (SANDBOX, LOCAL):
+                raise ValueError(f"hosts.{name}: {quoted(name)} has a meaning of its own.\n  Expected another name.")
+        return self
+
+    def check_host(self, where: str, name: str) -> None:
+        """Raise `ValueError` when `name` is neither a host of this file, nor `sandbox` or `local`."""
+        if name not in (SANDBOX, LOCAL, *self.hosts):
+            known = ", ".join((SANDBOX, LOCAL, *self.hosts))
+            raise ValueError(f"{where}: there is no host {quoted(name)}.\n  Expected one of: {known}.")
 
     @model_validator(mode="after")
     def _generator_has_its_own_cpus(self) -> Self:

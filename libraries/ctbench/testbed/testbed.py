@@ -63,7 +63,7 @@ class Testbed:
         self._generator: Connector | None = None
         self._connected: Dut | None = None
         #: DUTs that are up, connected or not, with topology and ports; None after a failure. Unused ones are paused.
-        self._standing: dict[Place, tuple[Topology, Ports | None] | None] = {}
+        self._standing: dict[Place, tuple[Topology, Ports] | None] = {}
         #: After `apply_pair`: both side by side, or where this testbed cannot have that, in turn.
         self.side_by_side: SideBySide | None = None
         self.in_turn: InTurn | None = None
@@ -278,8 +278,7 @@ class Testbed:
         self._connector.disconnect()
         with blaming_the_dead(dut.trouble):
             ports = self._stand(place, setup.topology)
-            if ports is not None:
-                self._connector.connect(ports, host, placement, _frame_bytes(profile))
+            self._connector.connect(ports, host, placement, _frame_bytes(profile))
         self._connected = dut
         return dut, self.generator
 
@@ -304,7 +303,6 @@ class Testbed:
             # The side that stands first leaves the CPUs to the other one.
             ports = self._stand(places[side], setups[side].topology, again=side == order[0])
             duts[side].pause()
-            assert ports, "a pair forwards"
             return ports
 
         with blaming_the_dead(partial(trouble_of, duts)):
@@ -342,7 +340,7 @@ class Testbed:
         if not self._connector.pairs:
             raise MissingResource(f"The traffic generator of testbed {self.config.name} serves one DUT at a time.")
 
-    def _stand(self, place: Place, topology: Topology, *, again: bool = True) -> Ports | None:
+    def _stand(self, place: Place, topology: Topology, *, again: bool = True) -> Ports:
         """Set a DUT up. Without `again`, only resume it where it has this topology already and is not broken."""
         dut, _ = self._duts[place]
         if not again and (known := self._standing.get(place)) and known[0] == topology and not dut.trouble():

@@ -117,13 +117,8 @@ def chosen_files(assignments: Sequence[str], files: Sequence[str] = ()) -> dict[
     for name in VARIABLES:
         with suppress(DataError):
             value = variables[f"${{{name}}}"]
-            found[_as_loaded(name)] = "" if value in (None, False) else str(value)
+            found["all_rows" if name == "ALL" else name.lower()] = "" if value in (None, False) else str(value)
     return found
-
-
-def _as_loaded(name: str) -> str:
-    """Return a variable's name as an argument of `RunSettings.load`."""
-    return "all_rows" if name == "ALL" else name.lower()
 
 
 def names_of_files(files: Sequence[str]) -> list[str]:

@@ -20,7 +20,6 @@ from ctbench.dut.linux.netfilter import (
     ConntrackTable,
     LinuxConntrackKeys,
     Netfilter,
-    Rules,
     Sysctls,
     findings,
     increase,
@@ -286,12 +285,6 @@ class LinuxDut(Dut):
             if self._outlives_run:
                 self._netfilter.forget()
         self._touched = False
-
-    def _load(self, rules: Rules | None) -> None:
-        """Load the rules of netfilter. Raise as `Netfilter.load`."""
-        self._netfilter.load(rules)
-        if self._outlives_run:
-            self._netfilter.remember()
 
     @property
     def _outlives_run(self) -> bool:

@@ -86,7 +86,9 @@ class LinuxRouterDut(LinuxDut):
             )
         self._rules = read_rules(ruleset, devices)
         # Rules first: with them come the settings of conntrack, and no packet passes before they are there.
-        self._load(self._rules)
+        self._netfilter.load(self._rules)
+        if self._outlives_run:
+            self._netfilter.remember()
         if self._version == 6:
             self._keep_default_routes()
         self._set_sysctls(forwarding_sysctls(self._version, below(topology.ports, self._links.interfaces)))

@@ -7,9 +7,9 @@ not as it was asked for.
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from ctbench.base.quantities import MOST
 from ctbench.dut.abilities import Revalidation, TableEntry
@@ -62,21 +62,12 @@ class PmdStatistics:
         return 100 * self.processing_cycles / cycles if cycles else 0.0
 
     @property
-    def cycles_per_packet(self) -> float:
-        """Processing cycles per packet received, without idle polling."""
-        return self.processing_cycles / self.packets_received if self.packets_received else 0.0
-
-    @property
     def cycles_per_second(self) -> float | None:
         """Rate of the cycle counter. Cycles and time are both Open vSwitch's own, so that the duration of the command
         does not matter. None where the time is too short, or a PMD thread that was stopped counted backwards: that
         looks like 10^18 a second."""
         rate = (self.idle_cycles + self.processing_cycles) / self.seconds if self.seconds else 0.0
         return rate if 0 < rate < _MOST_CYCLES_PER_S else None
-
-    def as_record(self) -> dict[str, Any]:
-        ratios = {"processing_percent": self.processing_percent, "cycles_per_packet": self.cycles_per_packet}
-        return {**asdict(self), **ratios}
 
 
 #: No CPU counts so many cycles in a second.

@@ -18,7 +18,6 @@ from ctbench.dut.ovs.ruleset import (
     BridgePort,
     BridgeRules,
     all_flows,
-    number_ports,
     without_comments,
 )
 from ctbench.dut.ovs.settings import PACKAGES, TABLE
@@ -138,7 +137,7 @@ class Bridge:
         that the switch lists afterwards. Raise `TestbedError` where Open vSwitch does not take a flow, or not all of
         it, or a later flow takes its place."""
         control = self._control
-        text = all_flows(number_ports(rules.flows))
+        text = all_flows(rules.flows)
         control.host.run(["tee", self.flows], stdin=text)
         control.ofctl("del-flows", control.bridge)
         # In one transaction, all or nothing: 200 000 flows take seconds, and minutes one by one.

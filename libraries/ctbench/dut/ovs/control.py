@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -142,5 +143,5 @@ def running_facts(control: OvsControl) -> dict[str, Any]:
     return {
         "other_config": control.other_config(),
         "rxq_map": {str(cpu): [f"{port}/{queue}" for port, queue in polled] for cpu, polled in queues.items()},
-        "pmd": {str(cpu): pmd.as_record() for cpu, pmd in control.ask(answers.PMDS).items()},
+        "pmd": {str(cpu): asdict(pmd) for cpu, pmd in control.ask(answers.PMDS).items()},
     }

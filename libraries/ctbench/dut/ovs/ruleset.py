@@ -177,14 +177,10 @@ def without_comments(flows: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def number_ports(flows: str) -> str:
-    """Return the flows with the interfaces' numbers for their names, as the switch lists them."""
-    return _LINK.sub(lambda match: str(NUMBERS[match[1]]), flows)
-
-
 def all_flows(flows: str) -> str:
     """Return the flows, each that has ranges (`nw_src=16.0.0.{0..255}`) once for every number of them."""
-    return "\n".join(flow for line in flows.splitlines() for flow in expand(line)) + "\n"
+    numbered = _LINK.sub(lambda match: str(NUMBERS[match[1]]), flows)
+    return "\n".join(flow for line in numbered.splitlines() for flow in expand(line)) + "\n"
 
 
 def expand(text: str) -> Iterator[str]:

@@ -207,10 +207,6 @@ _LOCK = re.compile(
 )
 
 
-def is_lock(function: str) -> bool:
-    return bool(_LOCK.search(function))
-
-
 def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tuple[int, int]]) -> ThreadSamples:
     """Sample the PMD thread of the lowest CPU. `cycles`: returns those that the thread of a CPU has counted so far, for
     packets and idle."""
@@ -233,7 +229,7 @@ def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tup
         ran_s=found["ran_s"],
         waited_s=found["waited_s"],
         functions=functions,
-        locks=frozenset(filter(is_lock, functions)),
+        locks=frozenset(filter(_LOCK.search, functions)),
         busy=worked / max(1, worked + idle),
     )
 

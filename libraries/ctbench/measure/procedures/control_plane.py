@@ -9,6 +9,8 @@ from functools import partial
 from itertools import cycle
 from time import monotonic as _now
 
+import numpy as np
+
 from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_count
 from ctbench.dut.abilities import COMES, FLOWS_ALLOWED, ControlPlane, Done
@@ -22,7 +24,7 @@ from ctbench.measure.trial import Trials, ignore
 from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, PACKETS, Metric
 from ctbench.results.record_model import Estimate
-from ctbench.results.statistics import median_interval, quantile, within
+from ctbench.results.statistics import median_interval, within
 from ctbench.results.verdict import Code, Verdict, by_figure, by_interval, by_loss
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import PacketProfile
@@ -305,8 +307,8 @@ def control_record(action: Action, metric: str, done: Sequence[Done]) -> Control
     return ControlRecord(
         action=action.title, metric=metric, number=len(times), mean=statistics.fmean(times),
         sd=statistics.stdev(times) if len(times) > 1 else 0.0, median=statistics.median(times), low=low, high=high,
-        p99=quantile(times, 0.99), most=max(times), size=statistics.median(each.size for each in done),
-        sizes=action.sizes, remark=action.remark,
+        p99=float(np.quantile(times, 0.99, method="inverted_cdf")), most=max(times),
+        size=statistics.median(each.size for each in done), sizes=action.sizes, remark=action.remark,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from math import exp, log
 from statistics import fmean, geometric_mean, median
 from typing import ClassVar, Literal
 
-from ctbench.base.errors import ConfigError, Crashed, MissingResource, TestbedError
+from ctbench.base.errors import Crashed, MissingResource, TestbedError
 from ctbench.base.units import format_rate, format_ratio
 from ctbench.measure import duet, start_rule
 from ctbench.measure.campaign import Campaign, SaturationSettings, SearchSettings
@@ -139,8 +139,7 @@ class Pair(BenchProcedure):
             if bench.sides.one_at_a_time:
                 return Slices(bench, promised, self.looks or default[:_APART_LOOKS], _APART_S, bench.sides)
             return Slices(bench, promised, self.looks or default, SLICE_S, bench.sides)
-        if bench.sides is None:
-            raise ConfigError("A ratio is asked for, and there is nothing to compare with.\n  Expected two set-ups.")
+        assert bench.sides, "both are set up"
         looks = start_rule.looks(bench.campaign.starts if promised is not None else start_rule.FIRST_LOOK)
         return Searches(bench, promised, looks, 0.0, bench.sides, search_of_turns(bench))
 

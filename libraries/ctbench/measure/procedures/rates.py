@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from ctbench.base.errors import ConfigError
 from ctbench.base.units import format_rate
 from ctbench.measure import duet
 from ctbench.measure.campaign import Bisection, Campaign, GateSettings, LoadRange, SaturationSettings, SearchSettings
@@ -241,8 +240,6 @@ class AtFloor(OfRate):
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Try the floor. Raise `ConfigError` where no rate is promised."""
         load = bench.floor.load(self.how.headroom)
-        if not load:
-            raise ConfigError("The campaign tries floors, and no rate is promised of this test.\n  Expected a floor.")
         known = known_rates(bench.earlier, bench.profile)
         test = SequentialTest(bench.runner, load, self.how.trial_duration, known, trials, bench.rate_metric)
         return test.run(bench.ceiling)

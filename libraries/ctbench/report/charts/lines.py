@@ -4,7 +4,7 @@ runs."""
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from ctbench.base.units import format_duration, format_ratio, format_share
+from ctbench.base.units import format_duration, format_ratio, format_share, plural
 from ctbench.report import figures, labels, trend
 from ctbench.report.charts import chart
 from ctbench.results.evidence import PairRecord, Series, TrialRecord
@@ -60,7 +60,7 @@ def search_chart(record: Record) -> chart.XyChart | None:
     counts = ", ".join(f"{found[state]} {state}" for state in _TRIAL_MARKS if found[state])
     return chart.XyChart(
         title="Trials: load against loss",
-        caption=f"{labels.plural(len(numbered), 'trial')}: {counts}.",
+        caption=f"{plural(len(numbered), 'trial')}: {counts}.",
         x=chart.Axis(f"offered {record.profile.kind} per second", scale="log"),
         y=chart.Axis("lost", scale="loss", words=chart.short_share),
         legend=tuple(legend),
@@ -147,7 +147,7 @@ def _pair_chart(record: Record, pair: PairRecord) -> chart.XyChart:
     found, metric = pair.result, RATE_OF[record.profile.kind]
     what = "block" if pair.how == "reconfigured" else "start" if pair.starts else "round"
     dropped = f", {pair.dropped} dropped" if pair.dropped else ""
-    said = f"{labels.plural(len(pair.ratios), what)}{dropped}, {pair.how}"
+    said = f"{plural(len(pair.ratios), what)}{dropped}, {pair.how}"
     guides = [chart.Guide("y", promise.limit, f"promised {format_share(promise.limit)}", "floor")] if promise else []
     if found:
         said += f": {found.as_share()}"
@@ -212,7 +212,7 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
         guides.append(chart.Guide("y", promised.limit, f"promised {figures.limit(metric, promised.limit)}", "floor"))
     return chart.XyChart(
         title=labels.name(newest.test),
-        caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}{change}.",
+        caption=f"{plural(len(records), 'run')}; the newest has {metric.format(values[-1])}{change}.",
         x=chart.Axis("start of the test, UTC", "labels", labels=starts),
         y=chart.Axis(figures.name(metric)),
         legend=tuple(legend),

@@ -57,11 +57,8 @@ class SoftwareConnector(Connector):
                 "Over veth the software traffic generator hands frames to Open vSwitch in a thread that polls, and no "
                 "CPU is left for it: a CPU more is needed, or ports of kind memif."
             )
-        (client, server), *more = ports.links
         return Interfaces(
-            client=client,
-            server=server,
-            more=tuple(more),
+            names=tuple(ports.links),
             open_socket=partial(_opened, ports),
             cpus=ports.cpus,
             **shared,
@@ -79,11 +76,10 @@ class SoftwareConnector(Connector):
         opened = self._hosts.host(LOCAL).open_socket
         return replace(ports, kind="interface", links=tuple(ends.pairs), cpus=(), open_socket=opened)
 
-    def disconnect(self) -> None:
-        self.generator.close()
-
     def close(self) -> None:
         self.generator.close()
+
+    disconnect = close
 
 
 def _ends(ports: Ports, pair: int) -> Ends:

@@ -43,7 +43,6 @@ class TrexConnector(Connector):
         self._config = cast("TrexGeneratorConfig", testbed.generator)
         self._generator: TrexTrafficGenerator | None = None
         self._ports: list[tuple[TrexPort, TrexPort]] = []
-        self._servers = 0
 
     @property
     def generator(self) -> TrexTrafficGenerator:
@@ -117,16 +116,14 @@ class TrexConnector(Connector):
         log = self._log_folder / "trex-client.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         worker = TrexWorker(home if prefix else self._hosts.host(LOCAL), client, log, prefix)
-        self._servers += 1
         self._generator = TrexTrafficGenerator(self._server(config, home, address, prefix), worker, config.ports)
 
     def _server(self, config: TrexGeneratorConfig, home: Host, address: str, prefix: Sequence[str]) -> TrexServer:
-        logs = self._log_folder / str(self._servers)  # not those of the server before
         if config.server == "running":
             return TrexServer(home, config, address)
         if config.server == "daemon":
-            return DaemonServer(home, config, address, logs)
-        return StartedServer(home, config, address, logs, prefix)
+            return DaemonServer(home, config, address, self._log_folder)
+        return StartedServer(home, config, address, self._log_folder, prefix)
 
 
 def _with_pairs(config: TrexGeneratorConfig, pairs: Sequence[tuple[TrexPort, TrexPort]]) -> TrexGeneratorConfig:

@@ -176,7 +176,7 @@ class HeldByTrex(Holding):
         began_s = called if opening.began_s is None else opening.began_s
         first, last = (None if at is None else at - began_s for at in (opening.first_s, opening.last_s))
         found = Opened(
-            intended=connections, begun=opening.begun, established=opening.established, first_s=first, last_s=last,
+            begun=opening.begun, established=opening.established, first_s=first, last_s=last,
             waited_s=max(0.0, began_s - called),
         )  # fmt: skip
         self._opened.append(found)

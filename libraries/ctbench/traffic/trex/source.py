@@ -231,8 +231,10 @@ class TrexGeneratorConfig(TrafficSource):
         found, of_client = _client(on, home, version)
         yield found
         listens = _listens(on, self)
-        said = _answer(on, self) if listens and self.server == "running" else {}
-        yield _server(on, self, home, listens, said)
+        # Asked from this machine, where its client will run.
+        address = on.ssh.address if on.ssh else "127.0.0.1"
+        said = ask(address, self.sync_port, PROBE_TIMEOUT_S) if listens and self.server == "running" else {}
+        yield _server(self, home, address, listens, said)
         yield judge(said.get("version") or version or of_client, self._pci_numbers(on), _is_software(self, on))
 
     def _pci_numbers(self, on: Examined) -> frozenset[str] | None:
@@ -341,12 +343,7 @@ def _listens(site: Examined, config: TrexGeneratorConfig) -> bool:
     return any(row[3].endswith(f":{_port(config)}") for row in rows if len(row) > 3)
 
 
-def _answer(site: Examined, config: TrexGeneratorConfig) -> dict[str, str]:
-    """Return what a running server answers to this machine, where its client will run."""
-    return ask(site.ssh.address if site.ssh else "127.0.0.1", config.sync_port, PROBE_TIMEOUT_S)
-
-
-def _server(site: Examined, config: TrexGeneratorConfig, home: str, listens: bool, said: Mapping[str, str]) -> Finding:
+def _server(config: TrexGeneratorConfig, home: str, address: str, listens: bool, said: Mapping[str, str]) -> Finding:
     """Return the doctor's row of the server's port: free where a run starts its own server, in use elsewhere. `said`: a
     running server's answer."""
     what, port = "TRex server", _port(config)
@@ -360,12 +357,6 @@ def _server(site: Examined, config: TrexGeneratorConfig, home: str, listens: boo
         return bad(what, f"no program listens on port {port}", f"{start}{command}")
     if config.server == "daemon":
         return ok(what, f"its daemon listens on port {port}")
-    return _running(site, config, said)
-
-
-def _running(site: Examined, config: TrexGeneratorConfig, said: Mapping[str, str]) -> Finding:
-    what, port = "TRex server", config.sync_port
-    where = f"{site.ssh.address if site.ssh else '127.0.0.1'}:{port}"
     if said["found"] == "trex":
-        return ok(what, f"{said['version']} in mode {said['mode']} answers on {where}")
-    return bad(what, f"{where}: {said['text']}", f"let ports {port} and {config.async_port} through firewalls")
+        return ok(what, f"{said['version']} in mode {said['mode']} answers on {address}:{port}")
+    return bad(what, f"{address}:{port}: {said['text']}", f"let ports {port} and {config.async_port} through firewalls")

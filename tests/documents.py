@@ -54,12 +54,8 @@ def read(text: str, name: str) -> list[Command]:
     return commands
 
 
-def _language(token: Token) -> str:
-    return token.info.split()[0] if token.info.split() else ""
-
-
 def _of_block(token: Token, place: str) -> Iterator[Command]:
-    language = _language(token)
+    language = next(iter(token.info.split()), "")
     lines = re.sub(r"\\\n\s*", "", token.content).splitlines()
     if language in _SCRIPTS or (language not in _OTHERS and not any(map(_is_prompt, lines))):
         # Without a prompt: a script, or a command where it has no prompt.

@@ -1,5 +1,6 @@
 """A run of this project as it really was, and its report."""
 
+from functools import cache
 from pathlib import Path
 
 from ctbench.report.compose import compose
@@ -10,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "data" / "golden-run"
 
 
+@cache
 def render() -> dict[str, str]:
     """Text of each file of the report by its name."""
     runs = read_runs([GOLDEN])

@@ -61,18 +61,11 @@ def checksums_are_right(frame: bytes) -> bool:
     return header and internet_checksum(addresses + struct.pack("!II", len(segment), protocol) + segment) == 0
 
 
-def rewrite(frame: bytes, *, source: str | None = None, destination: str | None = None, source_port: int | None = None,
-            destination_port: int | None = None, flags: int | None = None) -> bytes:  # fmt: skip
-    """The frame with other addresses, ports or TCP flags, and checksums that are right again: what NAT does."""
+def rewrite(frame: bytes, *, destination: str | None = None, flags: int | None = None) -> bytes:
+    """The frame with another destination or other TCP flags, and checksums that are right again: what NAT does."""
     new = bytearray(frame)
-    if source:
-        new[26:30] = socket.inet_aton(source)
     if destination:
         new[30:34] = socket.inet_aton(destination)
-    if source_port is not None:
-        struct.pack_into("!H", new, 34, source_port)
-    if destination_port is not None:
-        struct.pack_into("!H", new, 36, destination_port)
     if flags is not None:
         new[47] = flags
     new[24:26] = b"\0\0"

@@ -119,6 +119,12 @@ def shared_cpus(threads: int) -> tuple[int, ...]:
     return tuple(usable[thread % len(usable)] for thread in range(threads)) if threads > 1 else ()
 
 
+def deaf(_frame: bytes, _side: str) -> list[bytes]:
+    """A slow DUT that lets nothing through: its rings fill."""
+    time.sleep(0.002)
+    return []
+
+
 @contextmanager
 def watching(watch: Callable[[Run], None]) -> Iterator[None]:
     """During a trial of the software generator `watch` gets its run, about ten times a second."""

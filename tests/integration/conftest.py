@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from integration.small_testbed import small
 from integration.sshd import PASSWORD, TESTER, Sshd, serving
 from integration.whole_run import Start, starts
 from real_duts import on_shared_cpus, set_up
@@ -159,6 +160,13 @@ def able_machine() -> None:
     cpus = len(os.sched_getaffinity(0))
     if cpus < 2:
         pytest.skip(f"A run needs 2 CPUs, for the traffic generator and for OVS; this machine has {cpus} usable.")
+
+
+@pytest.fixture(scope="module")
+def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
+    """The local testbed, used by one test after the other: each needs what the one before left, or its recovery."""
+    with closing(Testbed(small(load("testbeds", "local", TestbedConfig)), tmp_path_factory.mktemp("testbed"))) as made:
+        yield made
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import re
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ import zmq
 from integration.small_testbed import small
 from integration.sshd import Sshd
 from integration.test_traffic_interfaces import losing
+from real_duts import tried
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
@@ -27,7 +27,7 @@ from ctbench.doctor.examine import Section, examine
 from ctbench.doctor.found import _OPEN_DEVICES
 from ctbench.doctor.frames import FRAMES, send
 from ctbench.doctor.testbed_file import make_testbed_file
-from ctbench.dut.base import Ports
+from ctbench.dut.base import Ports, wait_until
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
@@ -112,12 +112,11 @@ def sandbox_testbed(able_machine: None) -> TestbedConfig:
 
 def sent(testbed: TestbedConfig) -> dict[str, tuple[str, str]]:
     """What is said of each DUT; once more where the machine was too busy to tell."""
-    found: dict[str, tuple[str, str]] = {}
-    for _ in range(3):
-        found = {finding.what: (finding.state, finding.found) for finding in send(testbed, lambda _: None).findings}
-        if "unknown" not in {state for state, _ in found.values()}:
-            break
-    return found
+    findings = tried(
+        lambda: send(testbed, lambda _: None).findings,
+        lambda findings: "unknown" not in {finding.state for finding in findings},
+    )
+    return {finding.what: (finding.state, finding.found) for finding in findings}
 
 
 @pytest.mark.usefixtures("unhurried", "resting", "any_packets")
@@ -174,12 +173,8 @@ def test_a_labs_host_is_seen_as_it_is(pretended: Sandbox) -> None:
 def test_a_process_is_seen_that_has_a_device_of_a_card_open(pretended: Sandbox) -> None:
     opens = "mount -t tmpfs none /dev && mkdir /dev/vfio && exec 9>/dev/vfio/42 && echo && exec sleep 60"
     process = pretended.start(["sh", "-c", opens])
-    for _ in range(50):
-        opened = pretended.run(_OPEN_DEVICES, check=False).stdout
-        if opened:
-            break
-        time.sleep(0.1)
-    assert opened == f"/proc/{process.pid}/fd/9 /dev/vfio/42\n"
+    opened = f"/proc/{process.pid}/fd/9 /dev/vfio/42\n"
+    assert wait_until(lambda: pretended.run(_OPEN_DEVICES, check=False).stdout == opened, 5, 0.1)
 
 
 def test_looking_changes_nothing(pretended: Sandbox) -> None:

@@ -8,9 +8,8 @@ import pytest
 from integration.sshd import Sshd, serving
 from integration.test_ovs_topologies import CLIENT, SERVER
 from packets import SYN, tcp
-from real_duts import counted, hand_over, on_shared_cpus
+from real_duts import counted, hand_over, on_shared_cpus, skipping
 
-from ctbench.base.errors import MissingResource
 from ctbench.dut.linux.forwarding import LinuxRouterDut
 from ctbench.dut.ovs.answers import PORTS, Command
 from ctbench.dut.ovs.dut import OvsDpdkDut
@@ -36,10 +35,8 @@ def host(remote: Sshd) -> Iterator[SshHost]:
 def test_ovs_is_set_up_measured_and_gone_again(host: SshHost, tmp_path: Path) -> None:
     before = host.run(["find", "/run", "-not", "-path", "/run/ctbench*"]).stdout
     dut = on_shared_cpus(OvsDpdkDut, host, log_folder=tmp_path)
-    try:
+    with skipping():
         ports = dut.apply(Topology())
-    except MissingResource as error:
-        pytest.skip(str(error))
 
     dut.verify()
     assert host.run(["test", "-S", ports.links[0][0]]).exit_status == 0
@@ -76,10 +73,8 @@ def test_ovs_is_set_up_measured_and_gone_again(host: SshHost, tmp_path: Path) ->
 def test_ovs_that_a_crashed_run_left_is_found_at_the_next_start(remote: Sshd, host: SshHost, tmp_path: Path) -> None:
     crashed = SshHost("dut.lab", remote.config())
     left = on_shared_cpus(OvsDpdkDut, crashed, log_folder=tmp_path)
-    try:
+    with skipping():
         left.apply(Topology())
-    except MissingResource as error:
-        pytest.skip(str(error))
     pid = left.snapshot()["pid"]
     crashed.close()
     assert "ovs-vswitchd" in host.read(f"/proc/{pid}/comm")
@@ -95,10 +90,8 @@ def test_ovs_that_a_crashed_run_left_is_found_at_the_next_start(remote: Sshd, ho
 def test_the_kernel_is_set_up_as_a_router_and_left_as_it_was(host: SshHost) -> None:
     before = host.run(["ip", "-o", "link"]).stdout
     dut = on_shared_cpus(LinuxRouterDut, host)
-    try:
+    with skipping():
         dut.apply(Topology(datapath="linux-router", ruleset="iptables-stateful"))
-    except MissingResource as error:
-        pytest.skip(str(error))
 
     dut.verify()
     dut.flush_state()

@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from real_duts import skipping
 
-from ctbench.base.errors import MissingResource
 from ctbench.base.paths import LIBRARIES, PROGRAM, ROOT
+from ctbench.dut.base import wait_until
 from ctbench.hosts.local import LocalHost, Owner
 from icount import Missing
 from tools import lab
@@ -34,10 +34,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def require() -> None:
     if lab._owner():
         pytest.skip("the lab runs already")
-    try:
+    with skipping(Missing):
         lab._require(LocalHost())
-    except (MissingResource, Missing) as error:
-        pytest.skip(str(error))
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -54,10 +52,9 @@ def started(home: Path, qemu: str) -> "subprocess.Popen[str]":
 
 def machine_of(process: "subprocess.Popen[str]") -> Owner:
     """Its machine, once it runs."""
-    until = time.monotonic() + 30
-    while not (owner := lab._owner()):
-        assert process.poll() is None and time.monotonic() < until, process.communicate(timeout=5)
-        time.sleep(0.05)
+    wait_until(lambda: lab._owner() is not None or process.poll() is not None, 30)
+    owner = lab._owner()
+    assert owner, process.communicate(timeout=5)
     return owner
 
 
@@ -67,10 +64,7 @@ def test_whatever_ends_the_command_ends_the_machine(home: Path, number: int, sta
     owner = machine_of(process)
     process.send_signal(number)
     assert process.wait(20) == status
-    until = time.monotonic() + 5
-    while owner.lives() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not owner.lives()
+    assert wait_until(owner.is_gone, 5)
 
 
 def test_a_machine_that_cannot_begin_is_a_sentence_and_status_5(home: Path) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from packets import udp
-from real_duts import on_shared_cpus
+from real_duts import on_shared_cpus, skipping
 from veth import Wire
 
-from ctbench.base.errors import MissingResource
 from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement, read_machine
@@ -29,10 +28,8 @@ MANY = 5000
 def on_its_own_cpus(sandbox: Sandbox, **options: bool) -> tuple[LinuxRouterDut, Placement]:
     """A router, and which CPUs are whose."""
     machine = read_machine(sandbox)
-    try:
+    with skipping():
         placement = plan_cpus(AUTO, machine, 1)
-    except MissingResource as error:
-        pytest.skip(str(error))
     return LinuxRouterDut(sandbox, machine, lambda _: placement, **options), placement  # type: ignore[arg-type]
 
 

@@ -4,8 +4,6 @@ them dies. How much a ratio scatters is in docs/methodology.md; here it only has
 import os
 import re
 import signal
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,14 +38,6 @@ ORDER: list[Side] = ["tested", "other", "other", "tested"]
 SLICE_S = 0.1
 
 
-@pytest.fixture(scope="module")
-def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
-    """The local testbed, used by one test after the other: each needs what the one before left, or its recovery."""
-    made = Testbed(small(load("testbeds", "local", TestbedConfig)), tmp_path_factory.mktemp("pairs"))
-    yield made
-    made.close()
-
-
 def ovs_pair(testbed: Testbed) -> SideBySide:
     testbed.apply_pair(Setup(CONNTRACK), Setup(FORWARD), SHORT)
     assert testbed.in_turn is None and testbed.side_by_side is not None
@@ -73,13 +63,8 @@ def served(pair: SideBySide) -> list[Slice]:
 
 
 def stopped(sandbox: Sandbox) -> bool:
-    pid = process_of(sandbox, "ovs-vswitchd")
-    deadline = time.monotonic() + 1
-    while (is_stopped := Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T") is False:
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.01)
-    return is_stopped
+    stat = Path(f"/proc/{process_of(sandbox, 'ovs-vswitchd')}/stat")
+    return wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", 1, 0.01)
 
 
 def test_of_two_open_vswitches_one_is_stopped_and_both_forward_in_their_turns(testbed: Testbed) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from integration.small_testbed import small
+from real_duts import tried
 from whole_records import read_all
 
 from ctbench.dut.ovs import threads
@@ -52,11 +53,7 @@ def measure(
 
 def judged(measured: Callable[[], Record]) -> Record:
     """A record that says something of the DUT: what others left too little of the machine for is measured again."""
-    for _ in range(3):
-        record = measured()
-        if record.verdict != "not measured" or record.limited_by == "fault":
-            break
-    return record
+    return tried(measured, lambda record: record.verdict != "not measured" or record.limited_by == "fault")
 
 
 def started(output: Path, asked: RunSettings) -> Iterator[AcceptanceRun]:

@@ -3,12 +3,11 @@ and timeouts that are read back."""
 
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.small_testbed import small
+from real_duts import tried
 from unit.simulated import floor_of
 
 from ctbench.base.errors import MissingResource
@@ -22,7 +21,6 @@ from ctbench.measure.procedures import restart, table_memory
 from ctbench.measure.procedures.accounting import ACCOUNTING
 from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_FULL
 from ctbench.measure.procedures.timeout_policy import TIMEOUT_POLICY
-from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import Profile, load_profile
 from ctgen import plan
@@ -37,21 +35,9 @@ HOW = TableTrials.model_validate({"opened_per_s": "20k", "hold": "100ms"})
 CONNECTIONS = 5000
 
 
-@pytest.fixture(scope="module")
-def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
-    """The local testbed, used by one test after the other."""
-    made = Testbed(small(load("testbeds", "local", TestbedConfig)), tmp_path_factory.mktemp("table"))
-    yield made
-    made.close()
-
-
 def measured(procedure: Scripted, made: Bench) -> Outcome:
     """What it finds: what others left too little of the machine for is measured again."""
-    for _ in range(3):
-        found = procedure.run(made)
-        if found.limited_by != "generator" and found.verdicts:
-            break
-    return found
+    return tried(lambda: procedure.run(made), lambda found: found.limited_by != "generator" and bool(found.verdicts))
 
 
 def bench(
@@ -62,13 +48,9 @@ def bench(
     return Bench(testbed.dut, testbed.generator, floor_of(profile, **limits), quick, topology=topology)
 
 
-def capacity(testbed: Testbed, topology: Topology, connections: int = CONNECTIONS) -> Outcome:
-    return measured(TABLE_CAPACITY, bench(testbed, topology, held_connections=connections))
-
-
 @pytest.mark.parametrize("topology", [OVS, ROUTER], ids=["ovs-dpdk", "linux-router"])
 def test_the_dut_counts_as_many_as_are_open_at_every_step(testbed: Testbed, topology: Topology) -> None:
-    found = capacity(testbed, topology)
+    found = measured(TABLE_CAPACITY, bench(testbed, topology, held_connections=CONNECTIONS))
     assert found.limited_by != "fault", found.reason
     assert [(each.moment, each.found) for each in found.evidence.table[-4:]] == [
         ("before", 0),

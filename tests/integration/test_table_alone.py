@@ -1,7 +1,7 @@
 """The kernel of this machine alone, for its counters do not tell whose packets a CPU received: on which CPUs a router
 works, and the connection table at its limit."""
 
-from integration.test_table import HOW, ROUTER, bench, testbed
+from integration.test_table import HOW, ROUTER, bench
 from integration.test_traffic_interfaces import LOAD, PACKETS, router_topology
 from wire import join
 
@@ -13,8 +13,6 @@ from ctbench.measure.procedures.table_limits import TABLE_EARLY_DROP
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.loads import Rate
 from ctgen import Generator
-
-__all__ = ["testbed"]
 
 
 def test_the_kernel_at_its_limit_refuses_what_is_beyond_it_and_says_so(testbed: Testbed) -> None:

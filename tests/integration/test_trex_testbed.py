@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from integration.trex_server import needs_trex
+from real_duts import skipping
 
-from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
@@ -37,10 +37,8 @@ def observed(testbed: Testbed, topology: Topology, profile_name: str, load_: flo
     """One trial on a fresh topology."""
     profile = load_profile(profile_name)
     needs_trex()
-    try:
+    with skipping():
         testbed.apply(topology, profile)
-    except MissingResource as error:
-        pytest.skip(str(error))
     return TrialRunner(testbed.dut, testbed.generator, profile, {"loss_ratio": 0.02}).offer(Rate(load_), 1.0)
 
 
@@ -62,10 +60,8 @@ def test_connections_are_held_and_answer_and_the_dut_counts_as_many(testbed: Tes
     profile = load_profile("held")
     assert isinstance(profile, ConnectionProfile) and Hold in testbed.offers
     needs_trex()
-    try:
+    with skipping():
         testbed.apply(topology.model_copy(update={"timeout_s": 120}), profile)
-    except MissingResource as error:
-        pytest.skip(str(error))
     dut, generator = testbed.dut, testbed.generator
 
     with generator.hold(profile, Hold(FEW, FEW, asked_after_s=5)) as held:

@@ -19,7 +19,6 @@ import pytest
 from integration.trex_server import needs_trex, trex_config
 from packets import checksums_are_right, parse
 
-from ctbench.base.errors import MissingResource
 from ctbench.base.network import own_macs
 from ctbench.dut.base import Ports
 from ctbench.dut.cable import CABLE, VethCable
@@ -86,23 +85,12 @@ class Lab:
         return self.generator.run_trial(profile, Rate(load), 1.0)
 
 
-@contextmanager
-def sandbox_for_a_lab() -> Iterator[Sandbox]:
-    try:
-        host = Sandbox()
-    except MissingResource as error:
-        pytest.skip(str(error))
-    with host:
-        yield host
-
-
 @pytest.fixture(scope="module")
-def cable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def cable(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """TRex with a veth pair as a cable between its ports, which takes the largest frames."""
-    with sandbox_for_a_lab() as host:
-        ports = VethCable(host).apply(CABLE.model_copy(update={"mtu": 9000}))
-        with closing(Lab(host, ports, tmp_path_factory.mktemp("trex"))) as lab:
-            yield lab
+    ports = VethCable(sandbox).apply(CABLE.model_copy(update={"mtu": 9000}))
+    with closing(Lab(sandbox, ports, tmp_path_factory.mktemp("trex"))) as lab:
+        yield lab
 
 
 def shipped(name: str) -> Profile:

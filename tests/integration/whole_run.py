@@ -22,9 +22,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SUITE = ROOT / "suites" / "02__ovs_dpdk" / "02__conntrack.robot"
 TEST = "1 CPU, 1 Queue, Short-Lived Connections"
-LONG_LIVED_TEST = "1 CPU, 1 Queue, Long-Lived Connections"
 #: With search.yaml its trial is endless.
-ENDLESS_TEST = LONG_LIVED_TEST
+ENDLESS_TEST = "1 CPU, 1 Queue, Long-Lived Connections"
 #: A column of the table of trials, which begins when a measurement of the DUT does.
 HEADING = "connect p99"
 #: Folders where programs leave things behind.

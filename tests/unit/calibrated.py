@@ -6,7 +6,7 @@ import random
 from ctbench.results.record import Record
 from ctbench.sla.calibration import Stock
 
-from .simulated import found, made_up_record
+from .simulated import found, made_up_record, with_evidence
 
 NONE = Stock("none", {})
 KEY = "ovs-dpdk/conntrack/1cpu-1rxq"
@@ -15,13 +15,9 @@ KEY = "ovs-dpdk/conntrack/1cpu-1rxq"
 def runs(*capacities: float) -> list[Record]:
     """A run for each capacity, whose search could tell nearly anything apart."""
     return [
-        exact(made_up_record(found(capacity), run_id=f"run-{i}"), capacity * 1.001)
+        with_evidence(made_up_record(found(capacity), run_id=f"run-{i}"), upper_bound=capacity * 1.001)
         for i, capacity in enumerate(capacities)
     ]
-
-
-def exact(record: Record, upper: float) -> Record:
-    return record.model_copy(update={"evidence": record.evidence.model_copy(update={"upper_bound": upper})})
 
 
 def around(middle: float, scatter: float, number: int, seed: int = 0) -> list[float]:

@@ -48,3 +48,23 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
         return sla
 
     return by
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A simulated testbed in the place of one that is set up."""
+    from ctbench.run import acceptance
+
+    from .simulated_run import FORWARDING, OVS, SNAT_KEY, SimulatedTestbed
+
+    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0, OVS.key: 250_000.0}, output=tmp_path)
+    monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
+    return testbed
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every folder is an installation of Open vSwitch."""
+    from ctbench.testbed.config import TestbedConfig
+
+    monkeypatch.setattr(TestbedConfig, "check_build", lambda *_: None)

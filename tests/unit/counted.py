@@ -1,6 +1,6 @@
-"""Made-up records of tests that count instructions, for the unit tests."""
+"""Made-up records of tests that count instructions, and a stand-in for the runs that make them, for the unit tests."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ctbench.dut.topology import Topology
@@ -11,6 +11,8 @@ from ctbench.traffic.profiles import load_profile
 from .simulated import made_up_packet_record
 
 PER_PACKET = "instructions_per_packet"
+#: Puts this stand-in in the place of ./run sla.
+Made = Callable[[Any], Any]
 
 
 def counted_record(ruleset: str, values: Sequence[float], *, ports: Any = "plain", **dut: Any) -> Record:

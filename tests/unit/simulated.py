@@ -1,10 +1,14 @@
 """Simulated DUTs and made-up trials for the unit tests. Nothing here measures anything."""
 
 import random
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from ctbench.dut.base import CpuUse, Dut, Problem
 from ctbench.dut.topology import Topology
@@ -13,13 +17,12 @@ from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import rates
 from ctbench.measure.search import SearchResult
+from ctbench.results import store
 from ctbench.results.environment import CampaignFacts, DutFacts, Environment, MachineFacts, TestbedFacts
 from ctbench.results.evidence import Evidence
 from ctbench.results.floor import BoundMachine, Floor, parse, promise
 from ctbench.results.metrics import HELD, METRICS, RATE_OF
 from ctbench.results.record import Record
-from ctbench.results.record_model import Estimate
-from ctbench.results.verdict import by_figure
 from ctbench.sla.verdict import RowVerdict, judge
 from ctbench.traffic.generator import Direction, Latency, Times, Trial
 from ctbench.traffic.loads import Load, Rate
@@ -137,14 +140,9 @@ def seen(problems: tuple[Problem, ...] = (), conditions: Conditions = LIMITS, **
     return Observation(made_up_trial(**trial), conditions, problems)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class RunnerOf:
+def runner_of(trial: Callable[[float, float], Observation]) -> Any:
     """A `Runner` whose trials are what a function of the rate and the seconds makes."""
-
-    trial: Callable[[float, float], Observation]
-
-    def offer(self, load: Load, duration_s: float) -> Observation:
-        return self.trial(load.per_s, duration_s)
+    return SimpleNamespace(offer=lambda load, duration_s: trial(load.per_s, duration_s))
 
 
 @dataclass
@@ -202,30 +200,33 @@ class SimulatedDut(HealthyDut):
         return made(load, duration_s, loss=loss, generator_limited=limited)
 
 
+def courses(
+    decide: Callable[[int, int, int], Any], ways: Mapping[tuple[int, int], float], most: int
+) -> tuple[dict[Any, float], float]:
+    """Exactly how probable each answer of a rule is, and none, over every course that so many steps can take. By what a
+    step adds to two counts (`ways`), its chance; `decide`: the answer for both counts and the number of steps, None
+    while there is none."""
+    found: dict[Any, float] = defaultdict(float)
+    going = {(0, 0): 1.0}
+    for made in range(1, most + 1):
+        then: dict[tuple[int, int], float] = defaultdict(float)
+        for (now, chance), (more, share) in product(going.items(), ways.items()):
+            counts = now[0] + more[0], now[1] + more[1]
+            answer = decide(*counts, made)
+            if answer is None:
+                then[counts] += chance * share
+            else:
+                found[answer] += chance * share
+        going = then
+    return found, sum(going.values())
+
+
 def outcome_of(result: SearchResult | Outcome) -> Outcome:
     """What a procedure makes of a search, by what its trials counted."""
     if isinstance(result, Outcome):
         return result
     metric = RATE_OF[result.trials[0].trial.unit] if result.trials else METRICS["cps"]
     return rates.outcome_of(result, metric)
-
-
-class Baseline(NamedTuple):
-    """The rate of another topology, by which a made-up record has its ratio."""
-
-    key: str
-    rate: float | None
-
-
-def beside(outcome: Outcome, baseline: Baseline | None, floor: Floor) -> Outcome:
-    """The same with the ratio of its result to another topology's rate, where both are known, and what that decides."""
-    if baseline is None or not baseline.rate or outcome.result is None:
-        return outcome
-    ratio = Estimate(value=outcome.result.value / baseline.rate, unit=METRICS["ratio"].unit.name)
-    verdict = by_figure(METRICS["ratio"], ratio.value, floor.thresholds["ratio"].limit)
-    return replace(
-        outcome, figures={**outcome.figures, "ratio": ratio}, verdicts={**outcome.verdicts, "ratio": verdict}
-    )
 
 
 def judged(
@@ -307,12 +308,11 @@ def made_up_record(
     result: SearchResult | Outcome | None = None,
     floor: Floor | None = None,
     ceiling: float | None = 900_000.0,
-    baseline: Baseline | None = None,
     **changes: Any,
 ) -> Record:
     """The record of a test that found 381k connections per second; `changes` replace fields."""
     floor = floor or made_up_floor()
-    outcome = beside(outcome_of(result or found(381_000.0)), baseline, floor)
+    outcome = outcome_of(result or found(381_000.0))
     verdict = judge(outcome, floor, ceiling)
     moment = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
     fields: dict[str, Any] = {
@@ -337,10 +337,32 @@ def made_up_record(
     return Record(**(fields | changes))
 
 
+def with_evidence(record: Record, **parts: Any) -> Record:
+    """The record with parts of its evidence."""
+    return record.model_copy(update={"evidence": record.evidence.model_copy(update=parts)})
+
+
+def with_environment(record: Record, **parts: Any) -> Record:
+    """The record with parts of its environment."""
+    return record.model_copy(update={"environment": record.environment.model_copy(update=parts)})
+
+
+def with_trials(record: Record, **changes: Any) -> Record:
+    """The record with changes in what each of its trials counted."""
+    made = [(each, each.trial.model_copy(update=changes)) for each in record.evidence.trials]
+    return with_evidence(record, trials=[each.model_copy(update={"trial": trial}) for each, trial in made])
+
+
+def run_of(folder: Path, *records: Record) -> Path:
+    """The folder of a run with these records."""
+    for record in records:
+        store.write(record, folder)
+    return folder
+
+
 def made_up_packet_record(
     result: SearchResult | Outcome | None = None,
     floor: Floor | None = None,
-    baseline: Baseline | None = None,
     **changes: Any,
 ) -> Record:
     """The record of a test of packets that found 264k a second, against a floor; `changes` replace fields."""
@@ -353,6 +375,5 @@ def made_up_packet_record(
         result or found_packets(264_400.0, cpu=CpuUse(0.98, 3_700.0, "link threads")),
         floor or made_up_packet_floor(">= 100k"),
         3_000_000.0,
-        baseline,
         **(fields | changes),
     )

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ctbench.base.errors import TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import CpuUse
@@ -19,7 +17,6 @@ from ctbench.measure.promises import PROMISES
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.results.verdict import Code
-from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
@@ -84,11 +81,8 @@ class SimulatedTestbed(HealthyDut):
     #: What tells the programs of a pair from others; and what it says of itself.
     programs: dict[Side, str] = field(default_factory=dict)
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Not the testbed's: turns of two made-up sides.
-    pair: SimulatedPair | None = None
     #: Whether it is a lab, where two cannot stand side by side.
     lab: bool = False
-    turns: InTurn | None = None
     #: Which side stands, alone or has the turn.
     having: Side = "tested"
     dice: random.Random = field(default_factory=lambda: random.Random(1))
@@ -237,10 +231,3 @@ class Started:
 
     def measure(self, topology: Topology, profile: str = "udp-64-10k") -> Record:
         return self.run.measure(TestName("Suite", "Test"), topology, profile, rate_of(profile))
-
-
-@pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimulatedTestbed:
-    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0, OVS.key: 250_000.0}, output=tmp_path)
-    monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
-    return testbed

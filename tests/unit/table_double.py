@@ -28,6 +28,9 @@ class TableDouble(HealthyDut):
     again."""
 
     limit: int = 1000
+    #: What somebody lowers it to while connections are open; whether one that is given then does nothing.
+    lowered: int = 0
+    deaf: bool = False
     #: Added to what it counts once connections are open.
     miscount: int = 0
     #: Connections that do not answer in the end.
@@ -36,8 +39,9 @@ class TableDouble(HealthyDut):
     entry: int = 400
     leaks: int = 0
     leaked: int = 0
-    #: Of its process, at most so far.
+    #: Of its process, at most so far; whether that can be read.
     memory: int = 10_000_000
+    reads: bool = True
     #: What is wrong with the DUT after each trial, one after the other.
     problems: list[list[Problem]] = field(default_factory=list)
     #: Raised when connections are opened.
@@ -65,7 +69,7 @@ class TableDouble(HealthyDut):
 
     def table_memory(self) -> int | None:
         self.memory = max(self.memory, 10_000_000 + self.leaked + self.entry * self.entries)
-        return self.memory
+        return self.memory if self.reads else None
 
     def sweeps_within(self, timeout_s: float) -> float:
         return self.sweep_s
@@ -74,10 +78,11 @@ class TableDouble(HealthyDut):
         return self.limit
 
     def full_said(self) -> FullSaid:
+        self.limit = self.lowered or self.limit
         return FullSaid(self.refused if self.says else 0, self.refused if self.chatty else min(self.refused, 1))
 
     def limit_table(self, entries: int) -> None:
-        self.limit = entries
+        self.limit = self.limit if self.deaf and self.entries else entries
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> "HoldingDouble":
         return HoldingDouble(self, load)

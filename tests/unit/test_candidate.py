@@ -20,7 +20,6 @@ from ctbench.results.record import Record, from_json
 from ctbench.results.verdict import Code
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
-from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
@@ -30,22 +29,15 @@ from .simulated_run import (
     GATING,
     OVS,
     SimulatedTestbed,
+    Started,
     compared,
     floors,
     leave_undecided,
     rate_of,
-    simulated,
 )
 
-__all__ = ["simulated"]
 ROUTER = Topology(datapath="linux-router", ruleset="forward")
 MLR = {"trial_duration": "500ms", "final_duration": "1s", "relative_width": "5%"}
-
-
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every folder is an installation."""
-    monkeypatch.setattr(TestbedConfig, "check_build", lambda *_: None)
 
 
 def floor_of(settings: RunSettings) -> tuple[str, str]:
@@ -200,13 +192,18 @@ def test_a_row_that_was_too_close_to_call_adds_its_starts_when_it_is_gated_again
     assert stored.record.verdict == ("not measured" if before is None else "met")
 
 
-def test_a_row_that_is_gated_again_and_interrupted_keeps_the_starts_that_it_had(
-    simulated: SimulatedTestbed, installed: None
-) -> None:
+@pytest.fixture
+def again(simulated: SimulatedTestbed, installed: None) -> Started:
+    """The gate of a row that was too close to call before."""
     simulated.gate().measure(OVS, "short-lived")
-    first = leave_undecided(simulated.output, Code.TOO_CLOSE)
-    again = simulated.gate()
-    again.goes_on(first.run_id)
+    started = simulated.gate()
+    started.goes_on(leave_undecided(simulated.output).run_id)
+    return started
+
+
+def test_a_row_that_is_gated_again_and_interrupted_keeps_the_starts_that_it_had(
+    simulated: SimulatedTestbed, again: Started
+) -> None:
     simulated.faults[len(simulated.loads) + 1] = KeyboardInterrupt()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         again.measure(OVS, "short-lived")
@@ -215,12 +212,8 @@ def test_a_row_that_is_gated_again_and_interrupted_keeps_the_starts_that_it_had(
 
 
 def test_a_row_that_is_gated_again_and_skipped_has_no_record(
-    simulated: SimulatedTestbed, installed: None, monkeypatch: pytest.MonkeyPatch
+    simulated: SimulatedTestbed, again: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    simulated.gate().measure(OVS, "short-lived")
-    first = leave_undecided(simulated.output, Code.TOO_CLOSE)
-    again = simulated.gate()
-    again.goes_on(first.run_id)
     monkeypatch.setattr(again.run, "_measure", Mock(side_effect=MissingResource("There is no memory.")))
     with pytest.raises(MissingResource, match="no memory"):
         again.measure(OVS, "short-lived")

@@ -101,17 +101,12 @@ def test_cpus_of_another_one_are_free_and_one_process_has_its_own_twice(
 def test_a_lock_of_an_owner_that_is_not_known_is_waited_for_and_said(
     machine: Path, pool: HostPool, other: Other, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, said = other(1), list[str]()
+    first = other(1)
     monkeypatch.setattr(claims, "_FREE_S", 0.0)
     monkeypatch.setattr(claims, "process_with_lock", lambda *_: None)  # as of another PID namespace
-
-    def kill(line: str) -> None:
-        said.append(line)
-        first.kill()
-
-    Claim(pool, {"local": folders_in(machine, 1)}, None, kill)
-
-    assert said == ["local: another run has CPU 1. Waiting for its end."]
+    say = Mock(side_effect=lambda _: first.kill())
+    Claim(pool, {"local": folders_in(machine, 1)}, None, say)
+    say.assert_called_once_with("local: another run has CPU 1. Waiting for its end.")
 
 
 def test_a_testbed_claims_what_it_measures_on_here() -> None:
@@ -129,14 +124,11 @@ def test_a_testbed_claims_what_it_measures_on_here() -> None:
 def test_it_waits_says_so_and_goes_on_however_the_other_one_ends(
     number: int, pool: HostPool, other: Other, tmp_path: Path
 ) -> None:
-    first, said = other(), list[str]()
-
-    def end(line: str) -> None:
-        said.append(line)
-        first.send_signal(number)
-
-    Claim(pool, {"local": [str(tmp_path)]}, 120, end)
-    (line,) = said
+    first = other()
+    say = Mock(side_effect=lambda _: first.send_signal(number))
+    Claim(pool, {"local": [str(tmp_path)]}, 120, say)
+    ((line,), _) = say.call_args
+    assert say.call_count == 1
     assert "(jenkins-sla-57)" in line and line.endswith(" has this host. Waiting for its end, 2 min at most.")
     assert f"process {os.getpid()}, since" in holders(LocalHost(), [str(tmp_path)])[str(tmp_path)]
     pool.close()
@@ -222,13 +214,8 @@ def test_what_another_run_has_by_now_is_not_waited_for_while_a_host_is_held_that
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Claim, "_lock_of", lambda _, name: (name, ""))
-    said = list[str]()
-
-    def kill(line: str) -> None:
-        said.append(line)
-        first.kill()
-
-    claim = Claim(one_machine, {"a": [str(tmp_path)], "b": [str(machine)]}, 120, kill)
+    say = Mock(side_effect=lambda _: first.kill())
+    claim = Claim(one_machine, {"a": [str(tmp_path)], "b": [str(machine)]}, 120, say)
     lose(claim, "a")
     first = other()
 
@@ -236,10 +223,10 @@ def test_what_another_run_has_by_now_is_not_waited_for_while_a_host_is_held_that
         hurried.setattr(claims, "_GRACE_S", 0.1)
         ask(claim, one_machine.host("a"))
 
-    assert said == []
+    say.assert_not_called()
     lose(claim, "b")
     claim.renew()
-    assert len(said) == 1 and f"process {os.getpid()}, " in holders(LocalHost(), [str(tmp_path)])[str(tmp_path)]
+    assert say.call_count == 1 and f"process {os.getpid()}, " in holders(LocalHost(), [str(tmp_path)])[str(tmp_path)]
 
 
 def test_a_lock_of_another_run_is_not_ended_where_its_process_has_the_number_of_ours(
@@ -299,10 +286,7 @@ def test_the_doctor_says_who_has_cpus_of_this_machine(monkeypatch: pytest.Monkey
 
 
 def test_the_doctor_sends_no_frames_through_what_another_run_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    def taken(_: Testbed, _say: object) -> None:
-        raise Taken("dut: ci@agent has this host for itself.")
-
-    monkeypatch.setattr(Testbed, "claim", taken)
+    monkeypatch.setattr(Testbed, "claim", Mock(side_effect=Taken("dut: ci@agent has this host for itself.")))
     (row,) = send(example(), pytest.fail).findings
     assert (row.state, row.found) == ("bad", "not sent: dut: ci@agent has this host for itself")
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ctbench.base.errors import ConfigError, MissingResource, NightlyOnly
 from ctbench.base.paths import ROOT
-from ctbench.base.yaml_files import load
+from ctbench.base.yaml_files import load, make
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh_login import password_of
 from ctbench.measure.campaign import Campaign
@@ -143,11 +143,16 @@ SIX = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48
         (SIX | {"client_ip": "2001:2::ffff:fff0"}, "100 addresses go beyond the last 32 bits of an address"),
         (SIX | {"server_ip": "2001:2:0:16::9"}, "overlap"),
         (SIX | {"ip_version": 4}, 'client_ip: "2001:2:0:16::1" is not an IPv4 address'),
+        *((SIX | {"kind": "packets", "frame_bytes": size}, "Expected 82") for size in (64, 81, "imix")),
+        ({"kind": "packets", "fragments": 2, "frame_bytes": 64}, "fragments"),
+        ({"kind": "packets", "fragments": 2, "frame_bytes": "imix"}, "fragments"),
+        ({"kind": "packets", "fragments": 2, "frame_bytes": 1518, "vlan": 5}, "fragments"),
+        ({"kind": "packets", "fragments": 5, "frame_bytes": 1518}, "fragments"),
     ],
 )
 def test_parameters_that_do_not_go_together_are_refused(keys: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError) as error:
-        ConnectionProfile(**({"name": "mine"} | keys))
+    with pytest.raises(ConfigError) as error:
+        make({"name": "mine", "kind": "connections"} | keys, "mine.yaml", Profile)
     assert said in str(error.value)
     assert "\n  Expected" in str(error.value)
 

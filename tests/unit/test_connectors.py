@@ -17,11 +17,8 @@ from ctbench.hosts.machine import Placement
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.trex import TrexConnector
 from ctbench.traffic.loads import Hold, Rate, Saturation
-from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import SoftwareGeneratorConfig
 from ctbench.traffic.trex.source import TrexGeneratorConfig
-
-CONNECTIONS = ConnectionProfile(name="short")
 
 
 @pytest.mark.parametrize("per_s", [0, -1, float("inf"), float("nan")])

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,13 +12,16 @@ from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.observation import Observation
 from ctbench.report import console, figures
 from ctbench.results.floor import BoundMachine, Threshold
+from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
+from ctbench.results.record_model import Estimate
+from ctbench.results.verdict import by_figure
 from ctbench.run import testbed_session
 from ctbench.sla.verdict import compare
 from ctbench.traffic.generator import LoadUnit
 
 from . import simulated
-from .simulated import FORWARDING, Baseline, found, found_packets, seen, seen_packets
+from .simulated import found, found_packets, seen, seen_packets
 
 
 def line(observation: Observation, left_s: float = 24) -> str:
@@ -74,12 +76,14 @@ def test_the_time_left_is_what_the_procedures_of_a_test_probably_take_still(monk
         assert said[-1].endswith(ends)
 
 
-def of_floor(**changes: Any) -> Record:
+def of_floor(share: str) -> Record:
     """Of another topology: 64.2 % of its rate."""
-    baseline = Baseline(key=FORWARDING, rate=412_000.0)
-    return simulated.made_up_packet_record(
-        floor=simulated.made_up_packet_floor(">= 100k", **changes), baseline=baseline
-    )
+    floor = simulated.made_up_packet_floor(">= 100k", share=share)
+    alone = simulated.outcome_of(found_packets(264_400.0))
+    ratio = Estimate(264_400 / 412_000, METRICS["ratio"].unit.name)
+    verdict = by_figure(METRICS["ratio"], ratio.value, floor.thresholds["ratio"].limit)
+    compared = replace(alone, figures={**alone.figures, "ratio": ratio}, verdicts={"ratio": verdict})
+    return simulated.made_up_packet_record(compared, floor)
 
 
 NOTHING = simulated.made_up_record(
@@ -199,7 +203,7 @@ def test_what_is_shown_is_the_promise_that_alone_fails_and_where_a_comparison_is
     assert figures.floor(made) == "100.0 k pps, 2.00 Gbit/s"
     assert figures.measured(made) == "264.4 k pps, 126.91 Mbit/s for 0.5 s"
     floor = simulated.made_up_packet_floor(">= 100k", share=">= 60%")
-    record = simulated.made_up_packet_record(floor=floor, baseline=Baseline(key=FORWARDING, rate=None))
+    record = simulated.made_up_packet_record(floor=floor)
     assert (figures.floor(record), figures.measured(record)) == ("100.0 k pps", "264.4 k pps for 0.5 s")
     assert (record.verdict, figures.relation(record)) == ("not measured", "")
 

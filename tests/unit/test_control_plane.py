@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from time import sleep
 from typing import Any
 from unittest.mock import Mock
 
@@ -122,7 +121,7 @@ class FakePlane(simulated.HealthyDut):
         if duration_s == simulated.campaign().control_plane.alone_duration:
             return make(load.per_s, duration_s, loss=self.alone_loss, generator_limited=self.alone_limited)
         while (self.done < self.works or self.looks < 2) and self.looks < 10 * self.works:
-            sleep(0.001)
+            time.sleep(0.001)
         if self.dies:
             raise TestbedError(self.dies)
         made = make(load.per_s, duration_s, loss=self.loss, generator_limited=self.limited)
@@ -347,7 +346,7 @@ class Dumping(TableDouble):
         return ThreadLook(self.looks / 1000, self.answers and self.looks % 2 == 0) if self.seen else None
 
     def dump_connections(self) -> Done:
-        sleep(0.001)
+        time.sleep(0.001)
         self.dumps += 1
         self.mute = self.deaf
         if self.declines:
@@ -365,13 +364,8 @@ class Patient(HoldingDouble):
     """Connections that answer after a while."""
 
     def ask(self) -> object:  # type: ignore[override]
-        sleep(0.001)
+        time.sleep(0.001)
         return super().ask()
-
-
-@pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_dump, "MOST_S", 2.0)
 
 
 def dumped(dut: Dumping, **limits: float) -> Outcome:
@@ -497,7 +491,8 @@ class Removing(TableDouble):
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_dump, "MOST_S", 2.0)
     for name in ("_OFFERED_S", "_COUNTED_S"):
         monkeypatch.setattr(removal, name, 0.005)
     monkeypatch.setattr(removal, "_EVERY_S", 0.001)
@@ -554,32 +549,27 @@ def test_a_command_that_removes_something_else_is_missed(what: str, fault: dict[
     assert said in verdict.reason
 
 
-@pytest.mark.parametrize("what", PROCEDURES)
-def test_a_removal_that_takes_too_long_or_loses_packets_of_the_load_is_missed(what: str) -> None:
-    _, verdict = removed(PROCEDURES[what], Removing(takes=2.0), loss_meanwhile="<= 1%")
-    assert (verdict.word, verdict.code) == ("missed", Code.INTERVAL)
-    assert [each.metric for each in verdict.thresholds if not each.met] == [PROCEDURES[what].found_out[0]]
-    found, verdict = removed(PROCEDURES[what], Removing(loss=0.05), loss_meanwhile="<= 1%")
-    assert (verdict.word, verdict.code) == ("missed", Code.FIGURE)
-    assert [each.metric for each in verdict.thresholds if not each.met] == ["loss_meanwhile"]
-    assert found.figures["loss_meanwhile"].value == pytest.approx(0.05)
+LOSS = {"loss_meanwhile": "<= 1%"}
 
 
-def test_a_load_that_one_of_three_removals_disturbs_is_missed() -> None:
-    found, verdict = removed(TABLE_REMOVAL, Removing(loss=0.05, loses_in=range(2, 3)), loss_meanwhile="<= 1%")
-    assert [each.state for each in found.trials] == ["good", "good", "bad", "good"]
-    assert found.figures["loss_meanwhile"].value == pytest.approx(0.05)
-    assert [each.metric for each in verdict.thresholds if not each.met] == ["loss_meanwhile"]
-    assert verdict.word == "missed"
-
-
-def test_a_load_that_is_blocked_for_longer_than_is_promised_is_missed() -> None:
-    # 5 % of a load for 6 s are 300 ms.
-    found, verdict = removed(TABLE_REMOVAL, Removing(loss=0.05), blocked_meanwhile="<= 100ms")
-    assert found.figures["blocked_meanwhile"].value == pytest.approx(0.3)
-    assert [each.metric for each in verdict.thresholds if not each.met] == ["blocked_meanwhile"]
-    assert verdict.word == "missed"
-    assert removed(TABLE_REMOVAL, Removing(loss=0.05), blocked_meanwhile="<= 400ms")[1].word == "met"
+@pytest.mark.parametrize(
+    ("procedure", "fault", "promised", "missed", "code", "value"),
+    [
+        *((each, {"takes": 2.0}, LOSS, each.found_out[0], Code.INTERVAL, 2.0) for each in PROCEDURES.values()),
+        *((each, {"loss": 0.05}, LOSS, "loss_meanwhile", Code.FIGURE, 0.05) for each in PROCEDURES.values()),
+        # One of three removals disturbs the load.
+        (TABLE_REMOVAL, {"loss": 0.05, "loses_in": range(2, 3)}, LOSS, "loss_meanwhile", Code.FIGURE, 0.05),
+        # 5 % of a load for 6 s are 300 ms.
+        (TABLE_REMOVAL, {"loss": 0.05}, {"blocked_meanwhile": "<= 100ms"}, "blocked_meanwhile", Code.FIGURE, 0.3),
+    ],
+)
+def test_a_removal_that_takes_too_long_or_disturbs_the_load_is_missed(
+    procedure: Scripted, fault: dict[str, Any], promised: dict[str, str], missed: str, code: Code, value: float
+) -> None:
+    found, verdict = removed(procedure, Removing(**fault), **promised)
+    assert (verdict.word, verdict.code) == ("missed", code)
+    assert [each.metric for each in verdict.thresholds if not each.met] == [missed]
+    assert found.figures[missed].value == pytest.approx(value)
 
 
 def test_a_table_that_was_not_filled_says_nothing() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -353,10 +354,7 @@ def test_too_few_cards_and_a_host_out_of_reach_are_a_sentence(
     ):
         make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
 
-    def unreachable(_: HostPool, name: str) -> Any:
-        raise TestbedError(f"{name}: Name or service not known.")
-
-    monkeypatch.setattr(HostPool, "host", unreachable)
+    monkeypatch.setattr(HostPool, "host", Mock(side_effect=TestbedError("dut: Name or service not known.")))
     with pytest.raises(MissingResource, match=r"^dut: Name or service not known\.$"):
         make_testbed_file("mylab", "root@dut.lab", "")
 
@@ -412,6 +410,8 @@ def test_a_file_that_is_there_is_replaced_only_if_the_user_says_so(
         (["--write", "My Lab"], 4, 'run: --write: "My Lab" is not a name.'),
         (["--dut", "root@dut.lab"], 2, "--dut and --generator need --write"),
         (["--write", "mylab", "local"], 2, "local is one argument too many"),
+        (["no-such-testbed"], 4, "run: "),
+        (["/dev/null"], 4, "run: "),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_sentence(

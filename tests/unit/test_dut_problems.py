@@ -88,10 +88,6 @@ def test_a_port_whose_device_could_not_be_set_up_again_forwards_nothing_more(
     assert [problem.severity for problem in found] == [severity]
 
 
-def placement(cpus: int) -> Placement:
-    return Placement((0,), tuple(range(1, cpus + 1)), (0,))
-
-
 def queues(*of_each_cpu: list[tuple[str, int]]) -> dict[int, list[tuple[str, int]]]:
     return dict(enumerate(of_each_cpu, start=1))
 
@@ -116,7 +112,8 @@ def test_every_queue_is_polled_and_no_thread_idles_while_another_has_several(
     found: dict[int, list[tuple[str, int]]], cpus: int, interfaces: int, difference: str
 ) -> None:
     ports = [name for name, _ in BOND[:interfaces]]
-    differences = differing_queues(found, Topology(cpus=cpus), placement(cpus), ports)
+    placement = Placement((0,), tuple(range(1, cpus + 1)), (0,))
+    differences = differing_queues(found, Topology(cpus=cpus), placement, ports)
     assert differences == ([difference] if difference else [])
 
 

@@ -3,6 +3,7 @@
 import signal
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from whole_records import read_all
@@ -19,10 +20,7 @@ from ctbench.results.record import Record
 from ctbench.run.measurement import TestName
 
 from .simulated import FORWARDING, made_up_record
-from .simulated_run import FORWARD, SNAT, SimulatedTestbed, Started, floors, rate_of, simulated
-
-__all__ = ["simulated"]
-DIED = "ovs-vswitchd (process 16) was killed by SIGKILL."
+from .simulated_run import FORWARD, SNAT, SimulatedTestbed, Started, floors, rate_of
 
 
 class Unheard(Exception):
@@ -63,19 +61,6 @@ def test_whatever_breaks_in_a_trial_the_record_has_the_trials_before_it_and_the_
         assert "Traceback (most recent call last)" in log.read_text() and type(error).__name__ in log.read_text()
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [(UnknownAnswer("`dpif/show` is not known."), "unknown-answer"), (TestbedError("Died."), "fault")],
-)
-def test_an_answer_that_nothing_can_read_has_a_reason_code_of_its_own(
-    simulated: SimulatedTestbed, error: TestbedError, code: str
-) -> None:
-    simulated.errors[FORWARDING] = error
-    record = simulated.begin().measure(FORWARD)
-    assert (record.verdict, record.verdict_code) == ("not measured", code)
-    assert str(error)[:-1] in record.verdict_reason
-
-
 def test_a_comparison_that_was_lost_stays_lost_whatever_breaks_after_it(simulated: SimulatedTestbed) -> None:
     simulated.faults[1 + 3] = Unheard()
     record = simulated.begin(floors=floors(">= 80%")).measure(SNAT)
@@ -93,13 +78,21 @@ def test_a_wish_to_end_the_run_passes(simulated: SimulatedTestbed) -> None:
     assert started.run.records == []
 
 
-def test_a_dut_that_cannot_be_set_up_is_a_record_with_what_could_not_be_put_back(simulated: SimulatedTestbed) -> None:
-    simulated.errors[FORWARDING] = TestbedError(DIED)
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UnknownAnswer("`dpif/show` is not known."), "unknown-answer"),
+        (TestbedError("ovs-vswitchd (process 16) was killed by SIGKILL."), "fault"),
+    ],
+)
+def test_a_dut_that_cannot_be_set_up_is_a_record_with_what_could_not_be_put_back(
+    simulated: SimulatedTestbed, error: TestbedError, code: str
+) -> None:
+    simulated.errors[FORWARDING] = error
     record = simulated.begin().measure(FORWARD)
-    assert (record.verdict, record.evidence.trials) == ("not measured", [])
-    assert record.verdict_reason == f"{FORWARDING} could not be set up: {DIED}"
+    assert (record.verdict, record.verdict_code, record.evidence.trials) == ("not measured", code, [])
+    assert record.verdict_reason == f"{FORWARDING} could not be set up: {error}"
     assert simulated.discarded == [FORWARDING]
-    simulated.errors[FORWARDING] = TestbedError("It is broken.")
     simulated.replace_broken = lambda _: ""  # type: ignore[method-assign]
     simulated.broken = "still"
     started = simulated.begin()
@@ -121,9 +114,7 @@ def test_verdicts_are_shown_where_the_testbed_cannot_be_closed(tmp_path: Path, m
     monkeypatch.setattr(library.logger, "console", shown.append)
     monkeypatch.setattr(library.logger, "error", shown.append)
 
-    def close() -> None:
-        raise TestbedError("The sandbox does not end.")
-
+    close = Mock(side_effect=TestbedError("The sandbox does not end."))
     record: Record = made_up_record()
     keywords = ConntrackSLA()
     keywords._run = SimpleNamespace(close=close, measured=[record], output=tmp_path)  # type: ignore[assignment]
@@ -144,30 +135,16 @@ def test_the_end_of_a_process_and_an_error_without_a_log_are_sentences(tmp_path:
     assert list(tmp_path.iterdir()) == [nowhere]
 
 
-class Silent(LocalHost):
-    """A daemon that does not answer; whatever else is asked is answered."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def run(self, argv: object, *_: object, **__: object) -> Completed:  # type: ignore[override]
-        name = str(next(iter(argv)))  # type: ignore[call-overload]
-        self.asked.append(name)
-        if name == "ovs-appctl":
-            raise TestbedError("No answer within 5 s.")
-        return Completed(0, "said\n", "")
-
-
 def test_each_answer_has_its_command_and_a_program_that_does_not_answer_is_asked_once() -> None:
     failing = ("sh", "-c", "echo no >&2; exit 3")
     told = ask(LocalHost(), {"b": failing, "c": ("no-such-program-anywhere",), "a": ("echo", "one")})
     assert told["a"] == "$ echo one\none\n"
     assert "(stderr) no" in told["b"] and "(exit status 3)" in told["b"]
     assert "(no answer: " in told["c"]
-    host = Silent()
+    host = Mock(run=Mock(side_effect=[TestbedError("No answer within 5 s."), Completed(0, "said\n", "")]))
     names = ["upcall", "memory", "coverage"]
     told = ask(host, {name: ("ovs-appctl", name) for name in names} | {"ip": ("ip",)})
-    assert host.asked == ["ovs-appctl", "ip"]
+    assert [call.args[0][0] for call in host.run.call_args_list] == ["ovs-appctl", "ip"]
     assert "(no answer: No answer within 5 s.)" in told["upcall"]
     assert all("(not asked: ovs-appctl did not answer before)" in told[name] for name in names[1:])
 
@@ -210,10 +187,7 @@ def test_only_a_test_that_is_missed_keeps_what_the_dut_said(simulated: Simulated
 
 
 def test_what_hinders_the_capture_is_a_note_and_the_verdict_stays(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    def broken() -> dict[str, str]:
-        raise TestbedError("The host is gone.")
-
-    simulated.capture = broken  # type: ignore[method-assign]
+    simulated.capture = Mock(side_effect=TestbedError("The host is gone."))  # type: ignore[method-assign]
     record = missed(simulated, tmp_path)
     assert (record.verdict, record.capture) == ("missed", None)
     assert "What the DUT says of its failure is not kept: The host is gone." in record.notes

@@ -26,9 +26,7 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, 
 
 from .simulated import campaign as usual_campaign
 from .simulated_run import FORWARD as FORWARDED
-from .simulated_run import SimulatedTestbed, floors, rate_of, simulated
-
-__all__ = ["simulated"]
+from .simulated_run import SimulatedTestbed, floors, rate_of
 
 OVS = Topology(datapath="ovs-dpdk", ruleset="conntrack")
 LINUX = Topology(datapath="linux-router", ruleset="nftables-stateful")

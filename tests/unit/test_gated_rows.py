@@ -3,6 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from robot import run
@@ -73,12 +74,6 @@ def place(cpus: int) -> Any:
     return placed
 
 
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every folder is an installation."""
-    monkeypatch.setattr(TestbedConfig, "check_build", lambda *_: None)
-
-
 def test_of_the_suites_that_ship_those_count_that_are_measured(installed: None) -> None:
     def count(campaign: str, cpus: int, *arguments: str, candidate: str = "/opt/ovs-3.3") -> int:
         settings = RunSettings.load(campaign=campaign, candidate=candidate)
@@ -96,9 +91,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A run that measures nothing: how many rows share its error."""
     found: list[int] = []
 
-    def nothing(*_: object) -> None:
-        raise MissingResource("Nothing is measured here.")
-
+    nothing = Mock(side_effect=MissingResource("Nothing is measured here."))
     made = SimpleNamespace(
         testbed=SimpleNamespace(placement=place(2)), run_id="", records=[], begin=lambda: None,
         share_error=found.append, judge_by=lambda _: None, profile=nothing, note_end=lambda *_: [],

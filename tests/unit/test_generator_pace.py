@@ -1,12 +1,11 @@
 """Whether the generator kept its pace, how it catches up, what it may be blamed for, and what ends early."""
 
 import ctypes
-import time
 from unittest.mock import patch
 
 import pytest
 from kernel_parts import kernel_parts
-from wire import AT_ONCE, LATEST_S, Wire, over_a_cable, watching
+from wire import AT_ONCE, LATEST_S, Wire, deaf, over_a_cable, watching
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
@@ -168,11 +167,6 @@ def test_a_load_beyond_the_generators_means_begins_all_the_same_and_is_said_to_b
 
 def test_without_a_limit_on_losses_a_trial_goes_to_its_end() -> None:
     assert [plan.most_lost_of(load) for load in (Rate(5), Rate(5, 0.2), Rate(5, 7.9), Saturation(5))] == [0, 1, 7, 0]
-
-
-def deaf(_frame: bytes, _side: str) -> list[bytes]:
-    time.sleep(0.002)
-    return []
 
 
 @pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)

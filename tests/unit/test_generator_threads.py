@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from packets import parse
+from packets import SYN, parse
 from wire import LATEST_S, Tap, Wire, watching
 
 from ctbench.traffic.generator import Trial
@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_
 
 SHORT = ConnectionProfile(name="short", client_ips=2, client_port_min=1024, client_port_max=1055)
 FLOWS = PacketProfile(name="flows", kind="packets", flows=48, directions="both")
-SYN = 0x02
 #: A wire in Python may have the CPU for long.
 PATIENT = {"REPLY_TIMEOUT_S": 10.0, "STREAM_LINGER_S": 10.0, "LOOP_TIMEOUT_S": 10.0}
 

@@ -349,6 +349,7 @@ def test_what_is_part_of_the_kernel_is_no_module_that_it_lacks(
 #: How the file of a kernel is damaged, and the words that say it.
 DAMAGED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no folder": (lambda at: at / "none", "does not exist"),
+    "an empty folder": (lambda at: at, "boot has no file vmlinuz-*."),
     "no package": (lambda at: at / "none.deb", "does not exist"),
     "an empty package": (lambda at: written(at / "x.deb", b""), "is empty"),
     "a text as package": (lambda at: written(at / "x.deb", b"404 Not Found"), "does not unpack"),
@@ -393,6 +394,14 @@ def test_a_kernel_that_is_missing_or_damaged_is_said(how: str, tmp_path: Path) -
     with pytest.raises(Missing) as error:
         check_kernel(named)
     assert said in str(error.value) and str(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize("how", ["an empty folder", "a text as package", "a module cut off"])
+def test_what_is_no_kernel_is_a_mistake(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icount.machine.version", lambda: "7.2.22")
+    make, _ = DAMAGED[how]
+    with pytest.raises(Invalid, match=str(tmp_path)):
+        _ = Counter(tmp_path, RULESETS, kernel=make(tmp_path)).release
 
 
 BOOT = (Path(__file__).parents[1] / "data" / "icount-boot.log").read_text()
@@ -567,21 +576,6 @@ def test_seeds_that_there_is_no_memory_for_are_counted_later(tmp_path: Path, mon
 )
 def test_all_that_are_compared_are_sent_the_same(topologies: Sequence[str], workload: Workload, workloads: str) -> None:
     assert _workloads(list(map(Setup, topologies)), workload) == workloads
-
-
-@pytest.mark.parametrize("name", ["folder", "kernel.deb", "x"])
-def test_what_is_no_kernel_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr("icount.machine.version", lambda: "7.2.22")
-    named = tmp_path / name
-    match name:
-        case "folder":
-            named.mkdir()
-        case "kernel.deb":
-            named.write_text("no package")
-        case _:
-            with_module(tmp_path, "veth.ko.xz", b"no module")
-    with pytest.raises(Invalid, match=str(named)):
-        _ = Counter(tmp_path, RULESETS, kernel=named).release
 
 
 @pytest.fixture

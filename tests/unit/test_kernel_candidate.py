@@ -3,8 +3,9 @@
 import json
 import random
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import commands
 import pytest
@@ -20,23 +21,26 @@ from ctbench.results.store import WithoutRecord
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 
-from .compared import Made, MadeUpSla
-from .counted import PER_PACKET, counted_record
+from .counted import PER_PACKET, Made, counted_record
 
 #: What records say of the machine.
 ALIKE = {"packages": {"iptables": "1.7"}, "seeds": 2, "program": "a1"}
 
 
-class Counted(MadeUpSla):
-    """A packet costs so much with the base's kernel, with each seed; without costs, nothing was proved."""
+class Counted:
+    """Stands in for ./run sla: notes how it was called, and leaves what a run leaves where it ends with `status` 0. A
+    packet costs so much with the base's kernel, with each seed; without costs, nothing was proved."""
 
     def __init__(self, *costs: float, status: int = 0) -> None:
-        super().__init__(status)
-        self.costs = costs
+        self.calls: list[list[str]] = []
+        self.costs, self.status = costs, status
 
-    def leave(self, folder: Path, dut: dict[str, Any], base: str) -> int:
-        store.write(counted_record("forward", self.costs, **ALIKE), folder)
-        return 0
+    def __call__(self, argv: Sequence[str]) -> int:
+        self.calls.append(list(argv[2:]))
+        if not self.status:
+            folder = Path(argv[argv.index("--outputdir") + 1])
+            store.write(counted_record("forward", self.costs, **ALIKE), folder)
+        return self.status
 
 
 def bzimage(path: Path, release: str = "6.9.0-mine", magic: bytes = b"HdrS", size: int = 0x1000) -> Path:
@@ -100,6 +104,7 @@ def test_a_kernel_is_measured_as_ever_and_judged_by_what_its_base_costs(
     (counted,) = base.calls  # and not again
     of_base = parse(counted[1:], SUITES)
     assert (of_base.chosen["campaign"], of_base.chosen["candidate"], of_base.chosen["base"]) == ("gate", "", "")
+    assert load("testbeds", of_base.chosen["testbed"], TestbedConfig).duts[0].kernel == "distribution"
     assert {*of_base.options} == {"exclude", "include", "name", "outputdir", "variable"}
     assert (of_base.options["exclude"], of_base.options["include"]) == (["x"], ["emulated"])
     chosen = begun[0].chosen
@@ -235,25 +240,29 @@ def test_a_gate_ends_where_its_base_was_stopped_or_broke(
     assert f"To go on: the same command with --outputdir '{out}'" in capsys.readouterr().err
 
 
-def test_a_base_that_was_counted_in_another_way_is_refused(
-    made: Made, begun: list[CommandLine], package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made(Counted(4000, 4001))
-    assert gate(tmp_path / "out", "--candidate", package) == 0
-    store.write(counted_record("bridge", [1], **ALIKE | {"seeds": 3}), tmp_path / "out" / "base")
-    assert (gate(tmp_path / "out", "--candidate", package), len(begun)) == (4, 1)
-    assert "was counted with another number of seeds" in capsys.readouterr().err
-
-
-def test_a_base_whose_files_are_no_longer_those_that_were_counted_is_refused(
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda base, _: store.write(counted_record("bridge", [1], **ALIKE | {"seeds": 3}), base),
+            "was counted with another number of seeds",
+        ),
+        (
+            lambda _, patch: patch.setattr(kernel_candidate, "program_of", lambda machine: "changed"),
+            "the base is no longer what was counted",
+        ),
+    ],
+    ids=["seeds", "files"],
+)
+def test_a_base_that_was_counted_in_another_way_or_of_other_files_is_refused(
     made: Made, begun: list[CommandLine], package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], change: Callable[[Path, pytest.MonkeyPatch], object], said: str,
 ) -> None:  # fmt: skip
     made(Counted(4000, 4001))
     assert gate(tmp_path / "out", "--candidate", package) == 0
-    monkeypatch.setattr(kernel_candidate, "program_of", lambda machine: f"{machine.duts[0].kernel}, changed")
+    change(tmp_path / "out" / "base", monkeypatch)
     assert (gate(tmp_path / "out", "--candidate", package), len(begun)) == (4, 1)
-    assert "the base is no longer what was counted" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_a_row_that_only_the_base_counted_is_not_judged(
@@ -307,10 +316,8 @@ def test_the_image_of_a_testbed_gives_way_to_the_kernels(tmp_path: Path) -> None
 def test_a_machine_without_qemu_says_so_and_nothing_is_counted(
     made: Made, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lacking(*_: object) -> None:
-        raise MissingResource("An emulated machine needs QEMU.")
-
     base = made(Counted(4000))
+    lacking = Mock(side_effect=MissingResource("An emulated machine needs QEMU."))
     monkeypatch.setattr(kernel_candidate, "facts_of", lacking)
     assert (gate(tmp_path / "out", "--candidate", package), base.calls) == (6, [])
 

@@ -21,7 +21,6 @@ from ctbench.report.charts.lines import pair_charts
 from ctbench.results.evidence import PairRecord
 from ctbench.results.verdict import Code
 from ctbench.run.measurement import TestName
-from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.two_sides import InTurn, Setup
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Rate
@@ -37,10 +36,8 @@ from .simulated_run import (
     compared,
     leave_undecided,
     rate_of,
-    simulated,
 )
 
-__all__ = ["simulated"]
 WHY = "The links end at network cards."
 SERVES = 200_000.0
 #: A search that hardly rounds.
@@ -243,9 +240,8 @@ def test_a_ratio_of_two_topologies_has_the_same_blocks_and_its_own_interval() ->
 
 
 @pytest.fixture
-def lab(simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
+def lab(simulated: SimulatedTestbed, installed: None) -> SimulatedTestbed:
     """A lab with TRex, which has no closed loop."""
-    monkeypatch.setattr(TestbedConfig, "check_build", lambda *_: None)
     simulated.lab, simulated.offers = True, frozenset((Rate,))
     simulated.programs = {"tested": "candidate", "other": "base"}
     return simulated

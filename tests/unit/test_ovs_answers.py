@@ -26,6 +26,7 @@ RELEASES = sorted(folder.name for folder in (DATA / "ovs").iterdir())
 WITH_HANDLERS = ("2.17", "3.0", "3.1", "3.3")
 #: Of 3.1.0, in states that a trial does not leave.
 STATES = DATA / "ovs-3.1.0"
+each_release = pytest.mark.parametrize("release", RELEASES)
 #: What each device was given.
 SETUP = {"rx_queues": 2, "tx_queues": 2, "rx_descriptors": 2048, "tx_descriptors": 2048}
 #: The policy that the testbed sets.
@@ -54,79 +55,96 @@ def test_a_thread_that_counts_backwards_tells_nothing_of_look_ups() -> None:
     assert answers.look_ups([PmdStatistics(packets_received=1 << 63)], 1) is None
 
 
-@pytest.mark.parametrize("release", RELEASES)
-class TestOfEachRelease:
-    def test_the_statistics_of_pmd_threads_are_what_the_generator_sent(self, release: str) -> None:
-        (pmd,) = answers.PMDS.read(said(release, "pmds")).values()
-        sent = sum(trial(release)["tx_packets"].values())
-        assert (pmd.packets_received, pmd.recirculations) == (sent, sent)
-        found = answers.look_ups([pmd], 3)
-        assert found.emc_hits + found.smc_hits + found.megaflow_hits + found.upcalls == 2 * sent
-        assert found.upcalls > 0 == found.failed_upcalls
-        assert pmd.packets_per_output_batch >= 1
-        assert pmd.processing_cycles > 0 < pmd.idle_cycles
-        use = answers.cpu_use([pmd])
-        assert use and use.ns_per_packet and 0 < use.busy_cpus < 1
+@each_release
+def test_the_statistics_of_pmd_threads_are_what_the_generator_sent(release: str) -> None:
+    (pmd,) = answers.PMDS.read(said(release, "pmds")).values()
+    sent = sum(trial(release)["tx_packets"].values())
+    assert (pmd.packets_received, pmd.recirculations) == (sent, sent)
+    found = answers.look_ups([pmd], 3)
+    assert found.emc_hits + found.smc_hits + found.megaflow_hits + found.upcalls == 2 * sent
+    assert found.upcalls > 0 == found.failed_upcalls
+    assert pmd.packets_per_output_batch >= 1
+    assert pmd.processing_cycles > 0 < pmd.idle_cycles
+    use = answers.cpu_use([pmd])
+    assert use and use.ns_per_packet and 0 < use.busy_cpus < 1
 
-    def test_each_queue_is_polled_by_the_thread(self, release: str) -> None:
-        (queues,) = answers.QUEUES.read(said(release, "queues")).values()
-        assert sorted(queues) == [("port0", 0), ("port0", 1), ("port1", 0), ("port1", 1)]
 
-    def test_a_device_has_the_queues_and_descriptors_that_it_was_given(self, release: str) -> None:
-        shown = answers.DEVICES.read(said(release, "devices"))
-        status = json.loads(said(release, "status"))
-        assert answers.device_setup("port0", shown["port0"], status) == SETUP
+@each_release
+def test_each_queue_is_polled_by_the_thread(release: str) -> None:
+    (queues,) = answers.QUEUES.read(said(release, "queues")).values()
+    assert sorted(queues) == [("port0", 0), ("port0", 1), ("port1", 0), ("port1", 1)]
 
-    def test_the_ports_count_what_the_generator_sent_and_received(self, release: str) -> None:
-        ports, counted = answers.PORTS.read(said(release, "ports")), trial(release)
-        assert {1: "client", 2: "server"}.keys() == ports.keys()
-        for number, side in ((1, "client"), (2, "server")):
-            assert ports[number].rx_packets == counted["tx_packets"][side]
-            assert ports[number].tx_packets == counted["rx_packets"][side]
-            assert {"ovs_tx_failure_drops", "rx_missed_errors"} <= ports[number].drops.keys()
 
-    def test_the_table_has_an_entry_for_each_connection_with_its_timeout(self, release: str) -> None:
-        # A TCP connection is 4 packets of the client and 3 of the server, a UDP connection one of each.
-        client, server = trial(release)["tx_packets"].values()
-        tcp = client - server
-        assert answers.CONNECTIONS.read(said(release, "connections")) == tcp + (server - 3 * tcp)
-        assert answers.TABLE_LIMIT.read(said(release, "table-limit")) == 5_000_000
-        assert answers.TABLE_FULL.read(said(release, "table-full")) == 0
-        entries = answers.ENTRIES.read(said(release, "entries"))
-        assert {each.zone for each in entries} == {0}
-        assert {each.protocol for each in entries} <= {"tcp", "udp"}
-        assert all(each.timeout_s <= (1 if each.protocol == "tcp" else 30) for each in entries)
-        assert answers.ZONE_POLICIES.read(said(release, "zone-policies")) == {0: POLICY}
+@each_release
+def test_a_device_has_the_queues_and_descriptors_that_it_was_given(release: str) -> None:
+    shown = answers.DEVICES.read(said(release, "devices"))
+    status = json.loads(said(release, "status"))
+    assert answers.device_setup("port0", shown["port0"], status) == SETUP
 
-    def test_the_sweep_is_told_where_the_command_is_known(self, release: str) -> None:
-        known = "dpctl/ct-get-sweep-interval" in answers.COMMANDS.read(said(release, "commands"))
-        assert known == (DATA / "ovs" / release / "sweep.txt").exists()
-        assert not known or answers.SWEEP.read(said(release, "sweep")) == 20.0
 
-    def test_the_revalidators_tell_their_flows_and_bonds_their_members(self, release: str) -> None:
-        found = answers.REVALIDATION.read(said(release, "revalidation"))
-        assert found.flows > 0
-        assert found.limit >= 10_000
-        assert answers.BOND.read(said(release, "bond")).keys() == {"port0", "port2"}
+@each_release
+def test_the_ports_count_what_the_generator_sent_and_received(release: str) -> None:
+    ports, counted = answers.PORTS.read(said(release, "ports")), trial(release)
+    assert {1: "client", 2: "server"}.keys() == ports.keys()
+    for number, side in ((1, "client"), (2, "server")):
+        assert ports[number].rx_packets == counted["tx_packets"][side]
+        assert ports[number].tx_packets == counted["rx_packets"][side]
+        assert {"ovs_tx_failure_drops", "rx_missed_errors"} <= ports[number].drops.keys()
 
-    @pytest.mark.parametrize("command", [each for each in vars(answers).values() if isinstance(each, Command)], ids=str)
-    def test_what_is_told_is_a_command_of_it(self, release: str, command: Command[object]) -> None:
-        if command.tool == "ovs-appctl" and command != answers.SWEEP:
-            assert command.words[0] in answers.COMMANDS.read(said(release, "commands"))
 
-    def test_no_thread_of_dpdks_interrupts_is_where_one_polls(self, release: str) -> None:
-        names = said(release, "threads").split()
-        threads = [Thread(number, name, (1,)) for number, name in enumerate(names)]
-        beside = Placement((0,), (1,), (1,))
-        assert [each.wanted(beside) for each in threads if "intr" in each.name] == [(0,)]
-        assert any(each.pmd_cpu is not None for each in threads)
+@each_release
+def test_the_table_has_an_entry_for_each_connection_with_its_timeout(release: str) -> None:
+    # A TCP connection is 4 packets of the client and 3 of the server, a UDP connection one of each.
+    client, server = trial(release)["tx_packets"].values()
+    tcp = client - server
+    assert answers.CONNECTIONS.read(said(release, "connections")) == tcp + (server - 3 * tcp)
+    assert answers.TABLE_LIMIT.read(said(release, "table-limit")) == 5_000_000
+    assert answers.TABLE_FULL.read(said(release, "table-full")) == 0
+    entries = answers.ENTRIES.read(said(release, "entries"))
+    assert {each.zone for each in entries} == {0}
+    assert {each.protocol for each in entries} <= {"tcp", "udp"}
+    assert all(each.timeout_s <= (1 if each.protocol == "tcp" else 30) for each in entries)
+    assert answers.ZONE_POLICIES.read(said(release, "zone-policies")) == {0: POLICY}
 
-    def test_rows_with_handlers_are_skipped_where_there_are_no_such_threads(self, release: str) -> None:
-        threads = [Thread(number, name, (1,)) for number, name in enumerate(said(release, "threads").split())]
-        require_handlers(Topology(), [], release)
-        asked, refused = Topology(handlers=2), f"2 handlers are asked for, and Open vSwitch {release} has no"
-        with nullcontext() if release in WITH_HANDLERS else pytest.raises(MissingResource, match=refused):
-            require_handlers(asked, threads, release)
+
+@each_release
+def test_the_sweep_is_told_where_the_command_is_known(release: str) -> None:
+    known = "dpctl/ct-get-sweep-interval" in answers.COMMANDS.read(said(release, "commands"))
+    assert known == (DATA / "ovs" / release / "sweep.txt").exists()
+    assert not known or answers.SWEEP.read(said(release, "sweep")) == 20.0
+
+
+@each_release
+def test_the_revalidators_tell_their_flows_and_bonds_their_members(release: str) -> None:
+    found = answers.REVALIDATION.read(said(release, "revalidation"))
+    assert found.flows > 0
+    assert found.limit >= 10_000
+    assert answers.BOND.read(said(release, "bond")).keys() == {"port0", "port2"}
+
+
+@each_release
+@pytest.mark.parametrize("command", [each for each in vars(answers).values() if isinstance(each, Command)], ids=str)
+def test_what_is_told_is_a_command_of_it(release: str, command: Command[object]) -> None:
+    if command.tool == "ovs-appctl" and command != answers.SWEEP:
+        assert command.words[0] in answers.COMMANDS.read(said(release, "commands"))
+
+
+@each_release
+def test_no_thread_of_dpdks_interrupts_is_where_one_polls(release: str) -> None:
+    names = said(release, "threads").split()
+    threads = [Thread(number, name, (1,)) for number, name in enumerate(names)]
+    beside = Placement((0,), (1,), (1,))
+    assert [each.wanted(beside) for each in threads if "intr" in each.name] == [(0,)]
+    assert any(each.pmd_cpu is not None for each in threads)
+
+
+@each_release
+def test_rows_with_handlers_are_skipped_where_there_are_no_such_threads(release: str) -> None:
+    threads = [Thread(number, name, (1,)) for number, name in enumerate(said(release, "threads").split())]
+    require_handlers(Topology(), [], release)
+    asked, refused = Topology(handlers=2), f"2 handlers are asked for, and Open vSwitch {release} has no"
+    with nullcontext() if release in WITH_HANDLERS else pytest.raises(MissingResource, match=refused):
+        require_handlers(asked, threads, release)
 
 
 #: Each reader of an answer with several lines, and a sample of it.

@@ -24,25 +24,10 @@ CARDS = ["0000:18:00.2", "0000:18:00.3", "0000:3b:00.0", "0000:3b:00.1"]
 LIMITS = "Limit                     Soft Limit           Hard Limit           Units     \n{}\nMax processes 1 1 p\n"
 
 
-class FakeHost:
-    """Answers `cat /proc/self/limits` and nothing else."""
-
-    name = "fake"
-
-    def __init__(self, memlock: str = "unlimited") -> None:
-        self.memlock = memlock
-
-    def run(self, argv: list[str], *_: Any, **__: Any) -> Completed:
-        assert argv == ["cat", "/proc/self/limits"]
-        line = f"Max locked memory         {self.memlock}            {self.memlock}            bytes"
-        return Completed(0, LIMITS.format(line), "")
-
-    def local_path(self, remote: str) -> Path | None:
-        return None
-
-
 def veth(frames: int = 1024, memlock: str = "unlimited") -> VethDevices:
-    return VethDevices(FakeHost(memlock), frames)  # type: ignore[arg-type]
+    line = f"Max locked memory         {memlock}            {memlock}            bytes"
+    said = {("cat", "/proc/self/limits"): Completed(0, LIMITS.format(line), "")}
+    return VethDevices(Mock(run=lambda argv: said[tuple(argv)]), frames)
 
 
 def test_rings_that_may_not_be_locked_are_refused_and_a_larger_mtu_takes_more() -> None:
@@ -157,7 +142,7 @@ def test_ports_that_are_not_the_two_sides_say_what_is_expected(tmp_path: Path, p
     [("21.11.0", True), ("21.11.2", True), ("21.11.3", False), ("22.11.11", False), ("none", False)],
 )
 def test_a_dpdk_that_crashes_on_unequal_rings_is_refused_where_they_would_be(version: str, crashes: bool) -> None:
-    devices = MemifDevices(FakeHost(), "/run/x")  # type: ignore[arg-type]
+    devices = MemifDevices(Mock(), "/run/x")
     devices.require(Topology(cpus=1, rx_queues=2), PLAIN, version)
     devices.require(Topology(cpus=3, rx_queues=4), PLAIN, version)
     says = rf"DPDK {version} crashes .* 1 PMD CPU\(s\) work with 2 RX queues there"

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -162,16 +161,8 @@ def test_one_thread_that_goes_on_is_no_standstill_and_times_are_read_with_what_t
     assert read_thread_times(host, 16) == expected
 
 
-@pytest.fixture
-def process() -> Iterator["subprocess.Popen[bytes]"]:
-    with subprocess.Popen(["sleep", "60"]) as running:
-        yield running
-        running.kill()
-
-
-def test_one_that_has_died_or_is_not_ours_is_not_paused(process: "subprocess.Popen[bytes]") -> None:
-    pause = Pause(LocalHost())
-    process.kill()
+def test_one_that_has_died_or_is_not_ours_is_not_paused() -> None:
+    pause, process = Pause(LocalHost()), subprocess.Popen(["true"])
     process.wait()
     pause.begin(process.pid)
     assert not pause.lasts

@@ -187,6 +187,8 @@ def test_too_few_rounds_have_no_interval() -> None:
     assert duet.estimate([0.0] * 10) is not None
 
 
+#: In the place of one DUT, where there are two.
+NOTHING = SharpDut(1.0)
 KEYS: Mapping[Side, str] = {
     "tested": "linux-router/iptables-stateful/1cpu-1rxq",
     "other": "linux-router/forward/1cpu-1rxq",
@@ -238,8 +240,7 @@ def of(promised: float | None, profile: Profile = SHORT) -> Floor:
 
 def measure(pair: OddPair, promised: float | None = None, looks: list[Look] | None = None, **how: object) -> Outcome:
     tell = looks.append if looks is not None else lambda _look: None
-    nothing = SharpDut(1.0)
-    bench = Bench(nothing, nothing, of(promised), campaign(), sides=pair, on_look=tell)
+    bench = Bench(NOTHING, NOTHING, of(promised), campaign(), sides=pair, on_look=tell)
     return Pair(**how).run(bench)  # type: ignore[arg-type]
 
 
@@ -272,8 +273,7 @@ def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() ->
 def test_a_pair_goes_on_beyond_its_second_look_while_the_run_has_time_for_that() -> None:
     looks: list[Look] = []
     budget = Repetitions(left_s=(80 - 32) * 2 * 0.05 + 1.0)  # for the third look, and not for the fourth
-    nothing = SharpDut(1.0)
-    bench = Bench(nothing, nothing, of(1.0), campaign(), sides=OddPair(1.0))
+    bench = Bench(NOTHING, NOTHING, of(1.0), campaign(), sides=OddPair(1.0))
     found = Pair().run(replace(bench, on_look=looks.append, repetitions=budget))
     assert [look.number for look in looks] == [1, 2, 3] and budget.left_s == pytest.approx(1.0)
     assert (found.verdicts["ratio"].kept, found.verdicts["ratio"].code) == (None, Code.TOO_CLOSE)
@@ -374,8 +374,7 @@ def limited(
 ) -> tuple[SimulatedPair, Outcome]:
     """Of sides that serve 160 k/s and 200 k/s, with a generator that serves so many per second in a closed loop."""
     pair = SimulatedPair(ratio=0.8, rate=200_000, scatter=0.01, generator=generator, like=like)
-    nothing = SharpDut(1.0)
-    bench = Bench(nothing, nothing, of(promised, profile), campaign(), sides=pair)
+    bench = Bench(NOTHING, NOTHING, of(promised, profile), campaign(), sides=pair)
     return pair, Pair().run(bench)
 
 

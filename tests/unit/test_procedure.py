@@ -33,11 +33,11 @@ from ctbench.traffic.profiles import Profile
 from .simulated import (
     SHORT,
     HealthyDut,
-    RunnerOf,
     SimulatedDut,
     campaign,
     floor_of,
     made_up_trial,
+    runner_of,
     seen,
 )
 
@@ -151,7 +151,7 @@ def test_an_invalid_trial_is_made_again_and_never_a_step_down(spoilt: tuple[int,
         limited = "late" if len(offered) in spoilt else ""
         return seen(load=load, duration=duration, generator_limited=limited, loss=0.1 if load > 0.9 * TRUTH else 0.0)
 
-    found = below(RunnerOf(busy))
+    found = below(runner_of(busy))
     assert sorted(set(offered)) == pytest.approx([0.92**2, 0.92**1.5, 0.92])
     assert (found.capacity, found.upper, found.limited_by) == (pytest.approx(0.92**1.5 * TRUTH), 0.92 * TRUTH, "dut")
     assert len(found.trials) == 3 + len(spoilt)
@@ -182,8 +182,11 @@ class LoopingDut(HealthyDut):
         return made.model_copy(update=closed)
 
 
+QUICK = load("campaigns", "quick", Campaign)
+
+
 def looping(dut: LoopingDut) -> Bench:
-    return Bench(dut, dut, floor_of(), load("campaigns", "quick", Campaign))
+    return Bench(dut, dut, floor_of(), QUICK)
 
 
 def test_the_closed_loop_has_one_figure_over_a_cable_even_the_generators() -> None:
@@ -221,19 +224,14 @@ def test_what_is_served_is_tried_until_decided(promised: float, uneven: float, k
 
 
 def test_without_its_rate_the_search_is_with_mlrsearch() -> None:
-    quick = load("campaigns", "quick", Campaign)
-    both = HighestRate(quick.search_for(SHORT))
-    dut = LoopingDut()
-    outcome = both.run(looping(dut))
+    outcome = HighestRate(QUICK.search_for(SHORT)).run(looping(LoopingDut()))
     assert outcome.limited_by == "range" and outcome.evidence.goal is not None
 
 
 def test_where_the_generator_was_the_limit_of_the_closed_loop_a_little_less_is_a_lower_bound() -> None:
-    quick = load("campaigns", "quick", Campaign)
     dut = LoopingDut(limited=["late"] * 3)
-    earlier = ClosedLoop(quick.saturation).run(looping(dut))
-    both = HighestRate(quick.search_for(SHORT))
-    found = both.run(replace(looping(dut), earlier=earlier))
+    earlier = ClosedLoop(QUICK.saturation).run(looping(dut))
+    found = HighestRate(QUICK.search_for(SHORT)).run(replace(looping(dut), earlier=earlier))
     assert [each.per_s for each in dut.offered[3:]] == pytest.approx([0.85 * TRUTH])  # type: ignore[union-attr]
     assert (found.limited_by, found.evidence.upper_bound) == ("generator", None)
     assert found.result and found.result.value == pytest.approx(0.85 * TRUTH)

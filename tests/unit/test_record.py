@@ -24,7 +24,7 @@ from ctbench.results.store import read_stored, slug, write
 from ctbench.run.exit_status import read_verdicts
 
 from .records import CONTENTS, GOLDEN_FILES, document, record
-from .simulated import made_up_record
+from .simulated import made_up_record, run_of, with_environment
 
 
 def test_the_published_schema_is_up_to_date_and_names_what_is_asked_for() -> None:
@@ -67,8 +67,7 @@ def test_facts_that_json_cannot_hold_do_not_cost_a_measurement() -> None:
         "cpus": {1},
     }
     parts = {"testbed": TestbedFacts(**odd | {"name": "x"}), "dut": DutFacts(**odd), "generator": odd}
-    environment = record().environment.model_copy(update=parts)
-    text = record().model_copy(update={"environment": environment}).to_json()
+    text = with_environment(record(), **parts).to_json()
     text.encode()
     facts = from_json(text, "x.json").environment.dut.model_extra
     assert (facts["name"], facts["rate"], facts["where"]) == ("?x?", None, "/x")
@@ -130,9 +129,7 @@ def test_a_write_that_fails_half_way_leaves_no_file(tmp_path: Path, monkeypatch:
 
 def _run(folder: Path) -> Path:
     """A run of two good records."""
-    write(made_up_record(), folder)
-    write(made_up_record(test="Another", verdict="missed"), folder)
-    return folder
+    return run_of(folder, made_up_record(), made_up_record(test="Another", verdict="missed"))
 
 
 def _page_of(run: Path) -> str:

@@ -3,6 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
 from ctbench.run.exit_status import ExitStatus, Verdicts, exit_status, read_verdicts
 
-from .simulated import made_up_record
+from .simulated import made_up_record, run_of, with_environment, with_evidence
 from .test_report_verdict import pair
 
 KEY = "ovs-dpdk/nat/1cpu-1rxq"
@@ -52,6 +53,11 @@ def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = 
     return made_up_record(thresholds=[share], evidence=evidence, verdict=word, **changes)
 
 
+def numbered(rows: Iterable[Record]) -> list[Record]:
+    """The same, each of a test of its own."""
+    return [each.model_copy(update={"test": f"Row {number}"}) for number, each in enumerate(rows)]
+
+
 def unmeasured() -> Record:
     """A row of whose share nothing is known."""
     share = replace(row(1.0).thresholds[0], measured=None, met=False, undecided=True)
@@ -67,8 +73,7 @@ def crashed() -> Record:
 def test_a_candidate_that_was_compared_with_no_base_is_named_and_the_page_says_so() -> None:
     alone = unmeasured()
     dut = {**alone.environment.dut.model_dump(), "vswitchd": "/opt/ovs-3.3/sbin/ovs-vswitchd"}
-    known = alone.environment.model_copy(update={"dut": type(alone.environment.dut).model_validate(dut)})
-    alone = alone.model_copy(update={"environment": known})
+    alone = with_environment(alone, dut=type(alone.environment.dut).model_validate(dut))
     said = headline.unseen(Counter(), [store.Stored(Path("x"), alone, trials=1, thrown_away=0)])
     assert any("no candidate was compared with a base" in each for each in said)
     assert "in /opt/ovs-3.3" in str(method.first_screen([alone], 1)["Device under test"])
@@ -177,19 +182,17 @@ def of_gate(version: str, day: int, *rows: Record) -> list[Record]:
         dut = each.environment.dut.model_copy(update={"product": f"Open vSwitch {version}"})
         (both,) = each.evidence.pairs
         tested = both.tested.model_copy(update={"product": dut.product})
-        evidence = each.evidence.model_copy(update={"pairs": [both.model_copy(update={"tested": tested})]})
-        known = {"environment": each.environment.model_copy(update={"dut": dut}), "evidence": evidence}
-        when = each.started.replace(day=day, minute=number)
-        made.append(each.model_copy(update={"run_id": f"gate {day}", "started": when, **known}))
+        known = {"run_id": f"gate {day}", "started": each.started.replace(day=day, minute=number)}
+        compared = with_evidence(each, pairs=[both.model_copy(update={"tested": tested})])
+        made.append(with_environment(compared, dut=dut).model_copy(update=known))
     return made
 
 
 def _on(record: Record, testbed: str, program: str) -> Record:
     """The record as it is from another host."""
-    where = record.environment
-    there = {"testbed": where.testbed.model_copy(update={"name": testbed})}
-    there["dut"] = where.dut.model_copy(update={"program": program})
-    return record.model_copy(update={"environment": where.model_copy(update=there)})
+    where = record.environment.testbed.model_copy(update={"name": testbed})
+    dut = record.environment.dut.model_copy(update={"program": program})
+    return with_environment(record, testbed=where, dut=dut)
 
 
 def test_of_several_gates_only_the_newest_candidate_is_spoken_of() -> None:
@@ -257,8 +260,7 @@ def test_a_gate_may_leave_two_rows_open_that_keep_nearly_their_share(rows: list[
 
 
 def test_rows_left_open_do_not_count_in_a_run(tmp_path: Path) -> None:
-    for number, each in enumerate([*(row(1.0) for _ in range(8)), close(0.98)]):
-        store.write(each.model_copy(update={"test": f"Row {number}"}), tmp_path)
+    run_of(tmp_path, *numbered([*(row(1.0) for _ in range(8)), close(0.98)]))
     assert read_verdicts(tmp_path) == Verdicts({"met": 8, "left open": 1})
     # Nor in a build of Jenkins, which would be unstable by an error.
     write_reports([tmp_path], tmp_path)
@@ -275,9 +277,7 @@ def test_rows_left_open_do_not_count_in_a_run(tmp_path: Path) -> None:
 
 def test_rows_that_the_generator_limits_do_not_let_others_stay_open(tmp_path: Path) -> None:
     told = [close(0.975, reach=0.019), close(0.975, reach=0.019), *(row(0.985, reach=0.012) for _ in range(3))]
-    for number, each in enumerate([*told, *(alike() for _ in range(9))]):
-        store.write(each.model_copy(update={"test": f"Row {number}"}), tmp_path)
-    found = read_verdicts(tmp_path)
+    found = read_verdicts(run_of(tmp_path, *numbered([*told, *(alike() for _ in range(9))])))
     assert (found["left open"], found["no slower seen"]) == (0, 9)
     assert exit_status(2, found) is ExitStatus.NOT_MEASURED
     assert "Over all rows: -1.9 % ± 0.5 %" in candidate.sentence(told)
@@ -302,9 +302,7 @@ def test_rows_that_the_generator_limits_do_not_let_others_stay_open(tmp_path: Pa
 def test_a_gate_whose_rows_are_met_is_not_measured_where_it_loses_in_the_mean_or_few_rows_tell(
     rows: list[Record], green: bool, tmp_path: Path
 ) -> None:
-    for number, each in enumerate(rows):
-        store.write(each.model_copy(update={"test": f"Row {number}"}), tmp_path)
-    found = read_verdicts(tmp_path)
+    found = read_verdicts(run_of(tmp_path, *numbered(rows)))
     assert exit_status(found["left open"], found) is (ExitStatus.MET if green else ExitStatus.NOT_MEASURED)
     assert ("Not measured as a whole" in candidate.sentence(rows)) is not green
     write_reports([tmp_path], tmp_path)
@@ -335,10 +333,8 @@ def test_the_page_shows_base_candidate_and_difference_and_charts_them(tmp_path: 
         "two": [row(0.938, met=False), row(0.98, met=False, undecided=True, suite="Other", test="Slower")],
     }
     for number, (name, records) in enumerate(gates.items(), 1):
-        for each in records:
-            store.write(
-                each.model_copy(update={"run_id": name, "started": each.started.replace(day=number)}), tmp_path / name
-            )
+        known = {"run_id": name, "started": records[0].started.replace(day=number)}
+        run_of(tmp_path / name, *(each.model_copy(update=known) for each in records))
     write_reports([tmp_path / "one", tmp_path / "two"], tmp_path)
     page = read_page((tmp_path / "sla.html").read_text())
     shown = next(each for each in rows_of(page) if each["test"] != "Slower")

@@ -24,9 +24,8 @@ from ctbench.results.floor import Reference, Threshold
 from ctbench.results.metrics import METRICS, SECONDS, Metric
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
-from ctbench.results.store import write
 
-from .simulated import found, made_up_floor, made_up_record
+from .simulated import found, made_up_floor, made_up_record, run_of
 
 #: A metric that no procedure measures. It has the name of another one: the schema of records has a list of the names.
 DRAIN = Metric("latency_max", "time to drain the table", SECONDS, "lower", "promise")
@@ -60,13 +59,6 @@ def drained(seconds: float | None, **changes: Any) -> Record:
         "evidence": Evidence(trials=[]),
     }
     return made_up_record(**(fields | changes))
-
-
-def run_of(folder: Path, *records: Record) -> Path:
-    """The folder of a run with these records."""
-    for record in records:
-        write(record, folder)
-    return folder
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from ctbench.results import store
 from ctbench.results.environment import TestbedFacts
 from ctbench.results.store import WITHOUT_RECORD_FILE, WithoutRecord, write
 
-from .simulated import found, made_up_record
+from .simulated import found, made_up_record, run_of, with_environment
 
 
 @pytest.fixture
@@ -115,10 +115,8 @@ def test_the_runs_of_pabots_processes_are_one_report_and_testbeds_are_kept_apart
     assert [text for text, _ in page.runs] == ["0", "1", "2"]
     links = [row.record for row in page.rows]
     assert all((tmp_path / link).is_file() for link in links)
-    record = made_up_record()
-    for name in ("one", "two"):
-        environment = record.environment.model_copy(update={"testbed": TestbedFacts(name=name)})
-        write(record.model_copy(update={"environment": environment}), tmp_path / "two")
+    two = (with_environment(made_up_record(), testbed=TestbedFacts(name=name)) for name in ("one", "two"))
+    run_of(tmp_path / "two", *two)
     assert len(read_runs([tmp_path / "two"]).newest) == 2
 
 

@@ -16,20 +16,27 @@ from ctbench.report.compose import compose
 from ctbench.report.page import Page
 from ctbench.report.runs import read_runs
 from ctbench.results.environment import TestbedFacts
-from ctbench.results.evidence import Series, TableCount, TrialRecord
+from ctbench.results.evidence import Series, TableCount
 from ctbench.results.floor import Reference
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
-from ctbench.results.store import write
 from ctbench.traffic.generator import PortPair
 from ctbench.traffic.profiles import PacketProfile, load_profile
 
-from .simulated import found, found_packets, made_up_packet_record, made_up_record
+from .simulated import (
+    found,
+    found_packets,
+    made_up_packet_record,
+    made_up_record,
+    run_of,
+    with_environment,
+    with_evidence,
+    with_trials,
+)
 
 
 def page_of(folder: Path, *records: Record) -> Page:
-    for number, record in enumerate(records):
-        write(record.model_copy(update={"test": f"{record.test} {number}"}), folder)
+    run_of(folder, *(each.model_copy(update={"test": f"{each.test} {at}"}) for at, each in enumerate(records)))
     return compose(read_runs([folder]), folder)
 
 
@@ -95,8 +102,7 @@ def test_what_conntrack_counted_in_all_trials_is_shown_where_it_is_not_zero(tmp_
     counts = DutCounts({}, {}, conntrack={"insert_failed": 3, "early_drop": 0, "clash_resolve": 1})
     trials = [made.model_copy(update={"counts": counts}) for made in record.evidence.trials]
     assert len(trials) == 2
-    evidence = record.evidence.model_copy(update={"trials": trials})
-    (row,) = page_of(tmp_path, record.model_copy(update={"evidence": evidence})).rows
+    (row,) = page_of(tmp_path, with_evidence(record, trials=trials)).rows
     assert row.details["Counted by conntrack"] == ("insert_failed 6, clash_resolve 2",)
 
 
@@ -112,12 +118,7 @@ def test_entries_over_time_are_drawn_of_what_watched_the_table(tmp_path: Path) -
 def test_what_each_pair_of_ports_did_is_shown(tmp_path: Path) -> None:
     record = made_up_record()
     pairs = [PortPair(attempted=1000, completed=1000), PortPair(attempted=1000, completed=900)]
-    trials = [
-        made.model_copy(update={"trial": made.trial.model_copy(update={"port_pairs": pairs})})
-        for made in record.evidence.trials
-    ]
-    evidence = record.evidence.model_copy(update={"trials": trials})
-    page = page_of(tmp_path, record.model_copy(update={"evidence": evidence}), record)
+    page = page_of(tmp_path, with_trials(record, port_pairs=pairs), record)
     said, none = (row.details.get("Port pairs") for row in page.rows)
     assert said and none is None
     assert [text.partition(":")[0] for text in said] == ["1", "2"] and said[1].endswith("lost 10.0 %")
@@ -143,9 +144,8 @@ def test_setups_stand_in_order_with_their_floor_and_what_the_generator_limited_i
 
 def test_rates_of_several_testbeds_and_campaigns_are_not_compared() -> None:
     def of(record: Record, testbed: str, campaign: str = "quick") -> Record:
-        around = record.environment.model_copy(update={"testbed": TestbedFacts(name=testbed)})
         known = record.campaign.model_copy(update={"name": campaign})
-        return record.model_copy(update={"environment": around, "campaign": known})
+        return with_environment(record, testbed=TestbedFacts(name=testbed)).model_copy(update={"campaign": known})
 
     one, two = conntrack(1, 1, 800_000), conntrack(2, 2, 900_000)
     records = [of(conntrack(1, 1, 100_000), "laptop"), of(one, "lab"), of(two, "lab")]
@@ -177,19 +177,6 @@ def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:
     assert chart is not None and [guide.style for guide in chart.guides] == ["floor", "capacity"]
 
 
-def with_trials(record: Record, trials: list[TrialRecord]) -> Record:
-    return record.model_copy(update={"evidence": record.evidence.model_copy(update={"trials": trials})})
-
-
-def with_timeline(record: Record, **series: object) -> Record:
-    """The record with points for every half second in its trials."""
-    trials = [
-        made.model_copy(update={"trial": made.trial.model_copy(update={"timeline_step_s": 0.5, **series})})
-        for made in record.evidence.trials
-    ]
-    return with_trials(record, trials)
-
-
 def test_a_trial_over_time_is_that_which_the_result_rests_on() -> None:
     assert series_charts(made_up_record()) == []
     series = {
@@ -198,7 +185,7 @@ def test_a_trial_over_time_is_that_which_the_result_rests_on() -> None:
         "timeline_connect_max_us": [40.0, 900.0, None, 25.0],
         "timeline_completed": [100, 110],
     }
-    charts = series_charts(with_timeline(made_up_record(), **series))
+    charts = series_charts(with_trials(made_up_record(), timeline_step_s=0.5, **series))
     assert [chart.y.name for chart in charts] == [
         "open connections (connections)", "mean TCP connect time (us)", "longest TCP connect time (us)",
         "completed connections (per second)",

@@ -14,7 +14,6 @@ from ctbench.dut.topology import Topology
 from ctbench.report import console, figures, headline, setups
 from ctbench.report.charts.chart import Bars
 from ctbench.report.write import write_reports
-from ctbench.results import store
 from ctbench.results.environment import MachineFacts
 from ctbench.results.evidence import Evidence, GoalRecord, LookRecord, PairRecord, SideRecord
 from ctbench.results.floor import BoundMachine, promise
@@ -35,7 +34,10 @@ from .simulated import (
     made_up_packet_record,
     made_up_record,
     outcome_of,
+    run_of,
     saying,
+    with_evidence,
+    with_trials,
 )
 
 
@@ -173,15 +175,10 @@ def test_a_run_without_a_candidate_says_first_what_it_would_not_see() -> None:
 
 def sustained(record: Record, seconds: float, **changes: Any) -> Record:
     """A record of the rate that lasts, whose trials are so long."""
-    trials = [
-        made.model_copy(update={"trial": made.trial.model_copy(update={"duration_s": seconds})})
-        for made in record.evidence.trials
-    ]
-    evidence = record.evidence.model_copy(update={"trials": trials})
     rate = {"sustained_cps": record.figures["cps"]}
     floor = replace(record.thresholds[0], metric="sustained_cps", limit=20_000.0)
-    known = {"metric": "sustained_cps", "figures": rate, "thresholds": [floor], "evidence": evidence}
-    return record.model_copy(update=known | changes)
+    known = {"metric": "sustained_cps", "figures": rate, "thresholds": [floor]}
+    return with_trials(record, duration_s=seconds).model_copy(update=known | changes)
 
 
 @pytest.mark.parametrize(
@@ -245,8 +242,7 @@ def in_turn(topology: Topology, other: str, ours: float, theirs: float) -> Recor
     record, sides = made_up_record(found(150_000.0), topology=topology), {"tested": ours, "other": theirs}
     share = replace(compared().thresholds[0], to=other, undecided=False)
     both = {side: SideRecord(key=other if side == "other" else topology.key, rate=rate) for side, rate in sides.items()}
-    evidence = record.evidence.model_copy(update={"pairs": [pair(**both)]})
-    return record.model_copy(update={"thresholds": [share], "evidence": evidence})
+    return with_evidence(record, pairs=[pair(**both)]).model_copy(update={"thresholds": [share]})
 
 
 @pytest.mark.parametrize("missed", [False, True])
@@ -332,9 +328,7 @@ def test_each_kind_is_counted_once_in_a_test_and_only_where_it_was_judged() -> N
 
 
 def written(folder: Path, *records: Record) -> Path:
-    for record in records:
-        store.write(record, folder)
-    write_reports([folder], folder)
+    write_reports([run_of(folder, *records)], folder)
     return folder
 
 
@@ -343,9 +337,7 @@ def test_a_search_of_rfc_9971_reports_its_goal_and_its_bounds() -> None:
         loss_ratio=0.0002, final_duration_s=2, duration_sum_s=4, exceed_ratio=0.5, relative_width=0.03,
         relevant_lower_bound=381_000, relevant_upper_bound=None, conditional_throughput=380_930,
     )  # fmt: skip
-    record = made_up_record()
-    record = record.model_copy(update={"evidence": record.evidence.model_copy(update={"goal": goal})})
-    assert figures.goal(record) == (
+    assert figures.goal(with_evidence(made_up_record(), goal=goal)) == (
         "Goal of the search (RFC 9971): loss ratio 0.020 %, final trial duration 2.0 s, duration sum 4.0 s, exceed "
         "ratio 50.0 %, width 3.0 %. Relevant lower bound 381.0 k/s; relevant upper bound unknown; conditional "
         "throughput 380.9 k/s."
@@ -361,8 +353,7 @@ def test_ndr_and_pdr_of_one_search_stand_on_page_console_and_in_the_files(tmp_pa
     record = made_up_record()
     rates = record.figures | {"pdr_cps": Estimate(value=402_500, unit="connections/s", low=402_500, high=406_400)}
     partial = goal.model_copy(update={"loss_ratio": 0.005})
-    evidence = record.evidence.model_copy(update={"goal": goal, "partial_goal": partial})
-    record = record.model_copy(update={"figures": rates, "evidence": evidence})
+    record = with_evidence(record, goal=goal, partial_goal=partial).model_copy(update={"figures": rates})
     said = "NDR 381.0 k CPS (0 % lost), PDR 402.5 k CPS (0.5 % lost), in trials of 1 s"
     assert console.verdict_line(record).split("\n")[1:] == [f"    {said}"]
     assert "PDR" not in figures.also_measured(record)

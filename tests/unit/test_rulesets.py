@@ -112,21 +112,23 @@ def test_a_ruleset_may_lie_elsewhere_and_has_a_name_then(tmp_path: Path) -> None
     assert add_ruleset(rules) == found
 
 
-def test_a_ruleset_elsewhere_is_of_the_version_of_ip_of_the_one_that_it_names(tmp_path: Path) -> None:
-    (tmp_path / "six.rules").write_text("*filter\nCOMMIT\n")
-    (tmp_path / "six.yaml").write_text("ruleset: ip6tables/stateful")
-    assert add_ruleset(tmp_path / "six.rules").family == "ip6tables"
-
-
 @pytest.mark.parametrize(
-    ("file", "like", "title"),
-    [("like-ovs.flows", "ovs/nat", "nat"), ("like-nft.nft", "nftables/snat", "nftables-snat")],
+    ("file", "like", "title", "translates"),
+    [
+        ("like-ovs.flows", "ovs/nat", "nat", "source"),
+        ("like-nft.nft", "nftables/snat", "nftables-snat", "source"),
+        ("six.rules", "ip6tables/stateful", "ip6tables-stateful", "nothing"),
+    ],
 )
-def test_a_ruleset_elsewhere_may_name_one_that_ships(tmp_path: Path, file: str, like: str, title: str) -> None:
+def test_a_ruleset_elsewhere_may_name_one_that_ships(
+    tmp_path: Path, file: str, like: str, title: str, translates: str
+) -> None:
+    """And is of its version of IP."""
     (tmp_path / file).touch()
     (tmp_path / file).with_suffix(".yaml").write_text(f"ruleset: {like}")
     found, shipped = add_ruleset(tmp_path / file), ruleset_title(title)
-    assert (found.title, found.tracks, found.translates) == (shipped, True, "source")
+    assert (found.title, found.tracks, found.translates) == (shipped, True, translates)
+    assert found.family == like.partition("/")[0]
 
 
 @pytest.mark.parametrize(

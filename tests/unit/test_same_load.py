@@ -22,7 +22,7 @@ from ctbench.results.verdict import Code, by_turns
 from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 
-from .simulated import LIMITS, SimulatedDut, campaign, floor_of, made_up_trial, saying
+from .simulated import LIMITS, SimulatedDut, campaign, courses, floor_of, made_up_trial, saying
 from .simulated_pair import SimulatedPair
 
 HOW = SaturationSettings.model_validate({"first": "65%"})
@@ -36,20 +36,10 @@ PROMISED = 0.97 * SERVES
 @cache
 def ends(lost: float, base_lost: float, most: int = BLOCKS) -> Mapping[Code, float]:
     """How likely each end at one load is, where each trial of the two is lost by such a chance."""
-    found = dict.fromkeys(Code, 0.0)
-    going = {(0, 0): 1.0}
     of_two = [[(1 - p) ** 2, 2 * p * (1 - p), p**2] for p in (lost, base_lost)]
-    for made in range(2, 2 * most + 1, 2):
-        then: dict[tuple[int, int], float] = {}
-        for (mine, theirs), chance in going.items():
-            for more, others in itertools.product(range(3), range(3)):
-                now, share = (mine + more, theirs + others), chance * of_two[0][more] * of_two[1][others]
-                if code := by_turns(*now, made, most):
-                    found[code] += share
-                else:
-                    then[now] = then.get(now, 0.0) + share
-        going = then
-    assert not going and sum(found.values()) == pytest.approx(1)
+    ways = {(mine, theirs): of_two[0][mine] * of_two[1][theirs] for mine in range(3) for theirs in range(3)}
+    found, left = courses(lambda mine, theirs, blocks: by_turns(mine, theirs, 2 * blocks, most), ways, most)
+    assert left == 0 and sum(found.values()) == pytest.approx(1)
     return found
 
 

@@ -20,7 +20,7 @@ from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
 
-from .simulated import RunnerOf, SimulatedDut, judged, made_up_floor, outcome_of, seen
+from .simulated import SimulatedDut, judged, made_up_floor, outcome_of, runner_of, seen
 
 LO, HI, WIDTH, MLR_WIDTH, TRUTH = 1_000.0, 1_000_000.0, 0.05, 0.02, 381_000.0
 
@@ -76,7 +76,7 @@ def test_a_pause_of_the_generator_does_not_end_the_search(searching: Bisection |
         limited = "late by 6 ms" if paused[0] in (3, 7) else ""
         return seen(load=load, duration=duration, loss=0.5 if load > TRUTH else 0.0, generator_limited=limited)
 
-    result = search(RunnerOf(pauses), LO, HI, searching)
+    result = search(runner_of(pauses), LO, HI, searching)
     assert result.limited_by == "dut"
     assert TRUTH / (1 + searching.relative_width) <= result.capacity <= TRUTH  # type: ignore[operator]
 
@@ -95,9 +95,9 @@ def test_what_breaks_ends_a_search_with_its_reason_and_the_trials_so_far(searchi
         raise GeneratorError("It broke.")
 
     if isinstance(searching, SaturationSettings):
-        result = descend(RunnerOf(breaks), TRUTH, HI, searching, Trials())
+        result = descend(runner_of(breaks), TRUTH, HI, searching, Trials())
     else:
-        result = search(RunnerOf(breaks), LO, HI, searching, hint=TRUTH)
+        result = search(runner_of(breaks), LO, HI, searching, hint=TRUTH)
     reason = f"It broke, in trial 2, at {format_rate(dut.loads[-1])}"
     assert (result.limited_by, result.reason, len(result.trials)) == ("fault", reason, 1 + dies)
 
@@ -136,7 +136,7 @@ def test_a_fault_ends_the_repetitions_and_a_bug_the_search() -> None:
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        search(RunnerOf(bug), LO, HI, mlr())
+        search(runner_of(bug), LO, HI, mlr())
 
 
 # With MLRsearch.
@@ -235,7 +235,7 @@ def both(dut: SimulatedDut, partial_drop: float = NIGHT.partial_drop, hint: floa
     def without_a_loss(load: float, duration: float) -> Observation:
         return replace(dut.offer(Rate(load), duration), conditions=NIGHT.loss_limit)
 
-    return search(RunnerOf(without_a_loss), LO, HI, NIGHT.mlr, hint=hint, partial_drop=partial_drop)
+    return search(runner_of(without_a_loss), LO, HI, NIGHT.mlr, hint=hint, partial_drop=partial_drop)
 
 
 @pytest.mark.parametrize(
@@ -312,5 +312,5 @@ def test_a_bisection_is_bounded_by_the_lowest_load_that_was_lost_whatever_was_in
         return seen(load=load, duration=duration, loss=0.1 if load >= 5_000 else 0.0, generator_limited=limited)
 
     halving = Bisection.model_validate({"trial_duration": "1s", "max_iterations": 5, "middle": "arithmetic"})
-    found = search(RunnerOf(offer), 1_000, 11_000, halving)
+    found = search(runner_of(offer), 1_000, 11_000, halving)
     assert (found.limited_by, found.upper) == ("generator", 6_000)

@@ -17,28 +17,16 @@ from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
 
-from .simulated import LIMITS, SHORT, RunnerOf, made_up_trial, seen
+from .simulated import LIMITS, SHORT, courses, made_up_trial, runner_of, seen
 
 LOAD = 10_000.0
 
 
-def chances(good: float, bad: float | None = None) -> dict[bool | None, float]:
-    """Exactly how probable each decision is, where a trial is good with this chance: every course that the test can
-    take, by the good and bad trials that it has seen."""
-    found: dict[bool | None, float] = {True: 0.0, False: 0.0, None: 0.0}
-    open_courses = {(0, 0): 1.0}
-    for _ in range(sequential.MOST_TRIALS):
-        following: dict[tuple[int, int], float] = {}
-        for (held, lost), chance in open_courses.items():
-            for course, by in (((held + 1, lost), good), ((held, lost + 1), 1 - good if bad is None else bad)):
-                kept = verdict.by_trials(*course)
-                if kept is None:
-                    following[course] = following.get(course, 0.0) + chance * by
-                else:
-                    found[kept] += chance * by
-        open_courses = following
-    found[None] = sum(open_courses.values())
-    return found
+def chances(good: float) -> dict[bool | None, float]:
+    """How probable each decision is, where a trial is good with this chance."""
+    ways = {(1, 0): good, (0, 1): 1 - good}
+    found, undecided = courses(lambda held, lost, _: verdict.by_trials(held, lost), ways, sequential.MOST_TRIALS)
+    return found | {None: undecided}
 
 
 def test_the_chance_of_a_wrong_decision_is_as_stated_and_what_is_plain_is_decided() -> None:
@@ -53,7 +41,6 @@ def test_the_chance_of_a_wrong_decision_is_as_stated_and_what_is_plain_is_decide
 
 def play(
     outcomes: str,
-    told: list[Observation] | None = None,
     known: sequential.KnownRates | None = None,
     ceiling: float | None = None,
 ) -> Outcome:
@@ -68,9 +55,8 @@ def play(
         limited = "late" if outcome == "i" else ""
         return seen(problems, load=load, duration=duration, loss=0.05 * (outcome == "b"), generator_limited=limited)
 
-    on_trial = told.append if told is not None else lambda _step: None
-    runner, known = RunnerOf(trial), known or sequential.KnownRates()
-    result = sequential.SequentialTest(runner, LOAD, 5.0, known, Trials(on_trial)).run(ceiling)
+    runner, known = runner_of(trial), known or sequential.KnownRates()
+    result = sequential.SequentialTest(runner, LOAD, 5.0, known, Trials()).run(ceiling)
     assert next(script, None) is None, "the test stopped too early"
     return result
 

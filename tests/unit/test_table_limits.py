@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import TableTrials
@@ -40,15 +39,6 @@ def judged(found: Outcome, promised: int = 500) -> RowVerdict:
     return judge(found, floor)
 
 
-@dataclass
-class Lowered(TableDouble):
-    """A DUT whose limit somebody lowers while connections are open."""
-
-    def full_said(self) -> FullSaid:
-        self.limit = 500
-        return super().full_said()
-
-
 BUSY = [Problem("disturbed", "Other processes took 60 % of a PMD CPU of the DUT.", cpu_taken=0.6)]
 
 
@@ -66,7 +56,7 @@ BUSY = [Problem("disturbed", "Other processes took 60 % of a PMD CPU of the DUT.
             )
         ),
         (TableDouble(mute=3), 497, "", "of the connections were lost"),
-        (Lowered(), 500, "the DUT's limit of entries was 1000 when the trial began, and 500 at its end", ""),
+        (TableDouble(lowered=500), 500, "limit of entries was 1000 when the trial began, and 500 at its end", ""),
     ],
 )
 def test_what_does_not_hold_is_missed_with_what_was_wrong(dut: TableDouble, value: int, said: str, seen: str) -> None:
@@ -103,15 +93,6 @@ def filled(dut: TableDouble, promised: float = 1.0, topology: Topology = LIMITED
     return TABLE_FULL.run(table_bench(dut, limits={"recovery_time": promised}, topology=topology))
 
 
-@dataclass
-class Deaf(TableDouble):
-    """A DUT that stays full, whatever its limit is."""
-
-    def limit_table(self, entries: int) -> None:
-        if not self.entries:
-            super().limit_table(entries)
-
-
 def test_the_topology_has_to_say_how_many_entries_there_are() -> None:
     with pytest.raises(ConfigError, match="max_connections=10000"):
         filled(TableDouble(), topology=Topology())
@@ -135,12 +116,10 @@ def test_where_fewer_can_be_held_or_no_limit_is_known_the_test_is_skipped() -> N
     with pytest.raises(MissingResource, match="1000 entries, and 500 connections can be held"):
         TABLE_EARLY_DROP.run(table_bench(TableDouble(), most_held=500.0))
 
-    class Unknown(TableDouble):
-        def limit_now(self) -> int | None:
-            return None
-
+    silent = TableDouble()
+    silent.limit_now = lambda: None  # type: ignore[method-assign]
     with pytest.raises(MissingResource, match="does not say how many entries"):
-        TABLE_EARLY_DROP.run(table_bench(Unknown()))
+        TABLE_EARLY_DROP.run(table_bench(silent))
 
 
 @dataclass
@@ -251,7 +230,7 @@ def test_what_the_files_have_to_say_and_what_the_generator_has_to_offer() -> Non
     [
         *((filled, dut, "recovery_time", said) for dut, said in (
             (TableDouble(evicts=True), "0 of 1000 connections beyond the limit were refused"),
-            (Deaf(), "0 of 1000 connections opened when there was room again"),
+            (TableDouble(deaf=True), "0 of 1000 connections opened when there was room again"),
             (TableDouble(mute=5), "9995 of 10000 open connections answered while the table was full"),
             (TableDouble(says=False), "the DUT does not say that its table was full"),
             (TableDouble(chatty=True), "the DUT's log says 1000 times that its table was full"),

@@ -17,15 +17,12 @@ from ctbench.results.metrics import METRICS
 from ctbench.run.measurement import TestName
 from ctbench.run.testbed_session import TestbedSession
 from ctbench.sla.verdict import RowVerdict, judge
-from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import Opened
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 
-from .simulated_run import BASE, OVS, SimulatedTestbed, floors, simulated
+from .simulated_run import BASE, OVS, SimulatedTestbed, floors
 from .table_double import HELD, HoldingDouble, TableDouble, table_bench
-
-__all__ = ["simulated"]
 
 MANY = 1_000_000
 LIMITS, SHARE = {"memory_per_connection": 500.0, "memory_kept": 20.0}, "memory_of_build"
@@ -70,24 +67,8 @@ def test_one_step_of_memory_is_not_a_leak_and_large_entries_are_missed() -> None
     found = measured(Stepping(limit=MANY))
     assert found.figures["memory_kept"].value == 0 and judged(found).word == "met"
     assert "grew by +200.0, +0.0 and +0.0 bytes" in found.reason
-    larger = judged(measured(Larger(limit=MANY)))
+    larger = judged(measured(TableDouble(limit=MANY, entry=800)))
     assert larger.word == "missed" and "memory per connection: 800 bytes instead of at most 500" in larger.reason
-
-
-@dataclass
-class Larger(TableDouble):
-    """A DUT of twice as large entries."""
-
-    def table_memory(self) -> int | None:
-        return 2 * (super().table_memory() or 0)
-
-
-@dataclass
-class Constant(TableDouble):
-    """A DUT whose memory is not where its table is."""
-
-    def table_memory(self) -> int | None:
-        return 10_000_000
 
 
 @pytest.mark.parametrize(
@@ -95,7 +76,7 @@ class Constant(TableDouble):
     [
         (TableDouble(limit=40_000), "40000 of 50000 connections were in the table"),
         (TableDouble(limit=MANY, problems=[[Problem("invalid", "the machine slept")]] * 3), "the machine slept"),
-        (Constant(limit=MANY), "the memory of the DUT does not grow with its table"),
+        (TableDouble(limit=MANY, entry=0), "the memory of the DUT does not grow with its table"),
     ],
     ids=["too few", "invalid", "not its memory"],
 )
@@ -105,12 +86,8 @@ def test_what_says_nothing_of_the_memory_is_not_measured(dut: TableDouble, said:
 
 
 def test_where_the_memory_cannot_be_read_the_test_is_skipped() -> None:
-    class Unread(TableDouble):
-        def table_memory(self) -> int | None:
-            return None
-
     with pytest.raises(MissingResource, match="cannot be read here"):
-        measured(Unread())
+        measured(TableDouble(reads=False))
 
 
 @pytest.mark.parametrize(
@@ -207,14 +184,18 @@ def test_a_dut_that_nothing_has_used_is_measured(candidate: SimulatedTestbed) ->
     [
         (TableDouble(limit=MANY, entry=390), "met", "memory per connection: 400 bytes"),
         (TableDouble(limit=MANY, entry=300), "missed", "400 bytes, and 300 bytes in the base"),
-        (Constant(limit=MANY), "not measured", "what the base takes is not known: the memory of the DUT does not grow"),
+        (
+            TableDouble(limit=MANY, entry=0),
+            "not measured",
+            "what the base takes is not known: the memory of the DUT does not grow",
+        ),
     ],
 )
 def test_a_candidate_is_compared_with_its_base(
-    candidate: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch, base: TableDouble, verdict: str, said: str
-) -> None:
+    candidate: SimulatedTestbed, installed: None, monkeypatch: pytest.MonkeyPatch, base: TableDouble, verdict: str,
+    said: str,
+) -> None:  # fmt: skip
     monkeypatch.setattr(TestbedSession, "set_base_up", lambda *_: (base, base))
-    monkeypatch.setattr(TestbedConfig, "check_build", lambda *_: None)
     run = candidate.gate(floors=floors(None, **PROMISED).compared_with(BASE)).run
     record = run.measure(TestName("Suite", "Test"), OVS, "held", PROMISES["memory"])
     assert (record.verdict, said in record.verdict_reason) == (verdict, True), record.verdict_reason

@@ -38,16 +38,6 @@ ROUTER = Topology(datapath="linux-router", ruleset="forward")
 BUILD = "/opt/ovs-3.3"
 
 
-class FakeSandbox(Sandbox):
-    """One of which only the end is asked for."""
-
-    def __init__(self) -> None:
-        self.closed = 0
-
-    def close(self) -> None:
-        self.closed += 1
-
-
 @dataclass(eq=False)
 class FakeDut(Dut):
     """Remembers what happened to it; `runs` is whether it has the CPU."""
@@ -170,10 +160,10 @@ class Fakes:
 
     def make(self, place: Place) -> Any:
         if place.datapath == CABLE.datapath:
-            return CableDut(), FakeSandbox()
+            return CableDut(), Mock(spec=Sandbox)
         self.duts.append(FakeDut(place, self.told))
         self.prepare(self.duts[-1])
-        host = self.hosts[self.duts[-1].name] = FakeSandbox() if self.sandboxed else object()
+        host = self.hosts[self.duts[-1].name] = Mock(spec=Sandbox) if self.sandboxed else object()
         return self.duts[-1], host
 
     def running(self) -> list[str]:
@@ -289,10 +279,10 @@ def test_duts_make_way_for_what_counts_and_it_makes_way_for_a_dut(fakes: Fakes) 
     assert fakes.testbed.counter("emulated") is counter
     sandbox = fakes.hosts["emulated"]
     fakes.testbed.apply(ROUTER)
-    assert sandbox.closed == 1
+    assert sandbox.close.call_count == 1
     fakes.testbed.counter("emulated")
     fakes.testbed.close()
-    assert fakes.hosts["emulated"].closed == 1
+    assert fakes.hosts["emulated"].close.call_count == 1
 
 
 def stands_outside(fakes: Fakes, stays: Exception) -> None:

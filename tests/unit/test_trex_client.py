@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +16,7 @@ from unittest.mock import Mock, call
 import pytest
 
 from ctbench.base.errors import ConfigError, CtbenchError, GeneratorError, MissingResource, TestbedError
+from ctbench.dut.base import wait_until
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex import client as found_client
 from ctbench.traffic.trex import client_worker
@@ -88,13 +88,6 @@ LATE = f"""{HELD}
 import pathlib, time
 said = pathlib.Path(__file__).parents[2].joinpath("said").open("w", buffering=1)
 """
-
-
-def until(happened: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not happened():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 def workers_of(folder: Path) -> list[int]:
@@ -180,7 +173,7 @@ def test_a_client_that_hangs_ends_with_its_time(
     with pytest.raises(GeneratorError, match=r"did not answer to connect within 0\.5 s"):
         worker.call("connect", 0.5, **CONNECT)
     assert not worker.is_running
-    until(lambda: not workers_of(tmp_path), "it is still there")
+    assert wait_until(lambda: not workers_of(tmp_path), PATIENCE_S), "it is still there"
     worker.start()
     assert worker.call("disconnect", PATIENCE_S) is None
 
@@ -241,7 +234,7 @@ def test_it_ends_with_a_parent_that_was_killed_even_while_it_hangs(tmp_path: Pat
         assert parent.stdout.readline() == b"up\n"
         assert workers_of(tmp_path)
         parent.kill()
-    until(lambda: not workers_of(tmp_path), "it has outlived its parent")
+    assert wait_until(lambda: not workers_of(tmp_path), PATIENCE_S), "it has outlived its parent"
 
 
 class OtherMachine(LocalHost):

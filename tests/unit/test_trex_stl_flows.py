@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -295,34 +296,22 @@ def test_packets_that_come_out_at_another_pair_are_lost_and_said() -> None:
     assert seen.total_rx_packets == before.total_rx_packets
 
 
-class CountingClient:
-    """TRex' client, as far as counters are asked of it: of group 5, which its port 6 sends and 7 takes, 30 packets came
-    out at port 3, and 2 at the port that had sent them."""
-
-    def __init__(self) -> None:
-        self.pgid_stats = self.global_stats = self.conn = self
-        self.rpc, self.latest_stats = None, {"m_total_queue_drop": 4}
-
-    def get_stats(self, groups: list[int], relative: bool) -> dict[str, Any]:
-        assert (groups, relative) == ([5, 9], False)
-        sent, took = {2: 0, 3: 0, 6: 100, 7: 0, "total": 100}, {2: 0, 3: 30, 6: 2, 7: 60, "total": 92}
-        return {"flow_stats": {5: {"tx_pkts": sent, "rx_pkts": took}}, "latency": {5: {"latency": {"jitter": 8}}}}
-
-    def get_xstats(self, port: int) -> dict[str, int]:
-        return {"rx_good_packets": port, "of_its_driver": 1}
-
-    def update_sync(self, rpc: None) -> None:
-        pass
-
-
 def test_of_a_stream_counts_what_the_other_port_of_its_pair_took() -> None:
-    session = client_worker.Session("", "")
-    session.client, session.ports = CountingClient(), [2, 3, 6, 7]
+    """Of group 5, which port 6 sends and 7 takes, 30 packets came out at port 3, and 2 at the port that had sent
+    them."""
+    sent, took = {2: 0, 3: 0, 6: 100, 7: 0, "total": 100}, {2: 0, 3: 30, 6: 2, 7: 60, "total": 92}
+    stats = {"flow_stats": {5: {"tx_pkts": sent, "rx_pkts": took}}, "latency": {5: {"latency": {"jitter": 8}}}}
+    client, session = Mock(), client_worker.Session("", "")
+    client.pgid_stats.get_stats.return_value = stats
+    client.get_xstats = lambda port: {"rx_good_packets": port, "of_its_driver": 1}
+    client.global_stats.latest_stats = {"m_total_queue_drop": 4}
+    session.client, session.ports = client, [2, 3, 6, 7]
     session.memory["groups"] = {5: 2, 9: 3}
     answer = client_worker.stl_stats(session)
     assert answer["groups"] == {5: {"tx_pkts": 100, "rx_pkts": 60, "latency": {"jitter": 8}}}
     assert answer["ports"] == [{"rx_good_packets": port} for port in session.ports]
     assert answer["dropped"] == 4
+    client.pgid_stats.get_stats.assert_called_once_with([5, 9], relative=False)
 
 
 def test_the_packets_of_the_warm_up_are_only_in_the_totals_and_the_timeline_adds_up() -> None:

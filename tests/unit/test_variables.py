@@ -46,6 +46,8 @@ PUBLISHED = [(Topology(cpus=int(row["CPUs"]), rx_queues=int(row["queues"])), row
 PUBLISHED += [(Topology(rx_queues=queues), row) for row in TABLES[:2] for queues in (2, 4, 8)]
 STOCK = load("sla", "local", Floors)
 ARTICLE = load("sla", "published-2022", Floors)
+#: The table of ratios and the stock SLA as they are written.
+FIGURES, FLOORS = (path.read_text() for path in (EVIDENCE, SLA_FILE))
 
 
 @cache
@@ -192,13 +194,12 @@ def test_the_table_has_every_ratio_of_the_stock_sla_with_its_floor_and_its_kind(
 
 
 def test_the_floors_are_what_follows_from_the_figures_of_two_machines_or_more() -> None:
-    evidence, stock = (path.read_text() for path in (EVIDENCE, SLA_FILE))
-    assert rewritten(evidence, stock) == (evidence, stock), "python -m tools.floors --write (docs/adding.md)"
+    assert rewritten(FIGURES, FLOORS) == (FIGURES, FLOORS), "python -m tools.floors --write (docs/adding.md)"
     # A machine that reached less lowers the floor below what it reached; what one machine knows has none.
     row = "linux-router/nftables-snat/1cpu-1rxq,udp-64-10k,linux-router/iptables-snat/1cpu-1rxq,"
-    (line,), limits = [each for each in evidence.splitlines() if each.startswith(row)], []
+    (line,), limits = [each for each in FIGURES.splitlines() if each.startswith(row)], []
     for cells in ("80 %,99 to 103 %,106 %,", "guess: 106 %,99 to 103 %,guess: 106 %,"):
-        made = yaml.safe_load(rewritten(evidence.replace(line, row + cells + ",,,"), stock)[1])
+        made = yaml.safe_load(rewritten(FIGURES.replace(line, row + cells + ",,,"), FLOORS)[1])
         limits.append(made["linux-router/nftables-snat/1cpu-1rxq"]["udp-64-10k"]["ratio"].get("rate"))
     assert 70 < int(limits[0].strip(">= %")) < 80 and limits[1] is None
 
@@ -223,7 +224,6 @@ def test_the_range_of_a_machine_grows_by_its_runs_where_a_ratio_is_outside_of_it
 
 
 def test_runs_of_another_kind_of_cpu_are_not_taken_for_a_machine_and_those_of_a_new_one_name_its_kind() -> None:
-    evidence, stock = (path.read_text() for path in (EVIDENCE, SLA_FILE))
     made = made_up_record()
 
     def run(kind: str) -> Record:
@@ -231,11 +231,11 @@ def test_runs_of_another_kind_of_cpu_are_not_taken_for_a_machine_and_those_of_a_
         return made.model_copy(update={"environment": made.environment.model_copy(update={"machine": facts})})
 
     zen_3, old = run("AuthenticAMD family 25 model 1"), run("")
-    assert with_runs(evidence, "B", [old]) == evidence
+    assert with_runs(FIGURES, "B", [old]) == FIGURES
     with pytest.raises(ConfigError, match="kinds of CPU: AuthenticAMD family 25 model 1, AuthenticAMD family 26"):
-        with_runs(evidence, "B", [old, zen_3])
-    named = with_runs(evidence, "C", [zen_3])
-    known = yaml.safe_load(rewritten(named, stock)[1])["known_kinds"]
+        with_runs(FIGURES, "B", [old, zen_3])
+    named = with_runs(FIGURES, "C", [zen_3])
+    known = yaml.safe_load(rewritten(named, FLOORS)[1])["known_kinds"]
     assert known == [*STOCK.known_kinds, "AuthenticAMD family 25 model 1"]
 
 
@@ -272,12 +272,11 @@ def test_no_kind_of_machine_is_red_in_its_first_run_by_floors_that_follow_from_t
 
 
 def test_a_floor_of_which_no_machine_knows_is_a_mistake_and_one_without_a_rate_waits() -> None:
-    evidence, stock = (path.read_text() for path in (EVIDENCE, SLA_FILE))
     row = "linux-router/iptables-mine/1cpu-1rxq:\n  short-lived:\n    ratio: {to: linux-router/forward/1cpu-1rxq%s}\n"
-    waits = stock + row % ""
-    assert rewritten(evidence, waits)[1] == waits
+    waits = FLOORS + row % ""
+    assert rewritten(FIGURES, waits)[1] == waits
     with pytest.raises(ConfigError, match=r"iptables-mine/1cpu-1rxq.short-lived.ratio.rate"):
-        rewritten(evidence, stock + row % ', rate: ">= 80%"')
+        rewritten(FIGURES, FLOORS + row % ', rate: ">= 80%"')
 
 
 def test_every_relative_cost_has_its_evidence_and_room_for_a_minor_update_of_the_kernel() -> None:

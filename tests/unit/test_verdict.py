@@ -18,7 +18,6 @@ from ctbench.sla.verdict import RowVerdict
 
 from .simulated import (
     FORWARDING,
-    RunnerOf,
     SimulatedDut,
     bound_to,
     found,
@@ -28,6 +27,7 @@ from .simulated import (
     made_up_packet_floor,
     outcome_of,
     promises,
+    runner_of,
     saying,
     seen,
     seen_packets,
@@ -100,11 +100,11 @@ def gated(capacity: float, **dut: float) -> Outcome:
 
 def broken() -> Outcome:
     restarted = (Problem("fatal", "ovs-vswitchd was restarted"),)
-    return gate(RunnerOf(lambda load, duration: seen(restarted, load=load, duration=duration)))
+    return gate(runner_of(lambda load, duration: seen(restarted, load=load, duration=duration)))
 
 
 def leaking(loss: float = 0.001) -> Outcome:
-    return gate(RunnerOf(lambda load, duration: seen(load=load, duration=duration, loss=loss)))
+    return gate(runner_of(lambda load, duration: seen(load=load, duration=duration, loss=loss)))
 
 
 def serving(outcome: Outcome, rate: float) -> Outcome:
@@ -114,11 +114,13 @@ def serving(outcome: Outcome, rate: float) -> Outcome:
 
 def late() -> Outcome:
     limits = {"loss_ratio": 0.0002, "connect_time_p99": 0.005}
-    return gate(RunnerOf(lambda load, duration: seen(load=load, duration=duration, p99_us=10_000, conditions=limits)))
+    return gate(runner_of(lambda load, duration: seen(load=load, duration=duration, p99_us=10_000, conditions=limits)))
 
 
 def leaking_packets() -> Outcome:
-    return gate(RunnerOf(lambda load, duration: seen_packets(load=load, duration=duration, loss=0.001)), 303_000, "pps")
+    return gate(
+        runner_of(lambda load, duration: seen_packets(load=load, duration=duration, loss=0.001)), 303_000, "pps"
+    )
 
 
 def nothing_offered() -> Outcome:
@@ -239,7 +241,7 @@ HERE, ON_ZEN_3, ON_ZEN_5 = (MACHINE.model_copy(update={"cpu_kind": kind}) for ki
 HALF_LOSSY = replace(
     HALF, figures={**HALF.figures, "loss_ratio": Estimate(value=0.01, unit="ratio")}, kept_conditions=False
 )
-SILENT = gate(RunnerOf(lambda load, duration: seen(load=load, duration=duration, loss=1.0)))
+SILENT = gate(runner_of(lambda load, duration: seen(load=load, duration=duration, loss=1.0)))
 SLOW_CPUS = "emulated CPUs"
 
 

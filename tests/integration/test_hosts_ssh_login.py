@@ -53,6 +53,15 @@ def refused(kind: type[Exception], said: str, host: SshHost) -> str:
     return str(caught.value)
 
 
+#: As ssh-keygen(1) writes a key whose other half is in a FIDO token (`-t ed25519-sk`); all zeros.
+OF_A_TOKEN = """-----BEGIN OPENSSH PRIVATE KEY-----
+b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAASgAAABpzay1zc2
+gtZWQyNTUxOUBvcGVuc3NoLmNvbQAAACAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+AAAAAAAAAAAAAARzc2g6AAAAYAAAAAAAAAAAAAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY2
+9tAAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABHNzaDoBAAAAAAAA
+AAAAAAAAAQ==
+-----END OPENSSH PRIVATE KEY-----
+"""
 #: Keys of the file that are wrong, and what is said; of another machine than ours, `where` has the port.
 MISTAKES = [
     ({"known_hosts": "{tmp}/none"}, TestbedError, r"^dut: the key of 127\.0\.0\.1 \(ssh-ed25519 SHA256:.* is not in "),
@@ -60,6 +69,7 @@ MISTAKES = [
     ({"key": "{tmp}/stranger"}, TestbedError, "may not log in at .* with the key .*stranger"),
     ({"key": "{tmp}/none"}, ConfigError, "key: .*/none cannot be read: No such file"),
     ({"key": "{tmp}/empty"}, ConfigError, "key: .*/empty does not open as a private key"),
+    ({"key": "{tmp}/token"}, ConfigError, "key: .*/token does not open as a private key.*\n.*FIDO"),
     ({"key": ""}, TestbedError, r"nothing to log in with .*neither `key` nor `password_env`"),
     ({"port": 0}, TestbedError, r"port \d+, cannot be reached \(Connection refused\)"),
     ({"address": "no-such-host.invalid"}, TestbedError, r"there is no host no-such-host\.invalid .*correct `address`"),
@@ -72,6 +82,7 @@ def test_a_mistake_in_the_file_is_said(
 ) -> None:
     make_key(nobodys_home / "stranger")
     (nobodys_home / "empty").touch()
+    (nobodys_home / "token").write_text(OF_A_TOKEN)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         free = taken.getsockname()[1]
     made = {key: value.format(tmp=nobodys_home) if isinstance(value, str) else free for key, value in keys.items()}
@@ -285,12 +296,17 @@ def test_what_is_no_ssh_server_is_given_up(sshd: Sshd, connect: Connect, greetin
         refused(TestbedError, "does not answer as an SSH server", host)
 
 
-def test_what_a_login_prints_disturbs_nothing(ssh_host: SshHost) -> None:
+@pytest.mark.parametrize("prints", ["echo welcome; echo warning >&2", "printf %s welcome"])
+def test_what_a_login_prints_disturbs_nothing(ssh_host: SshHost, prints: str, tmp_path: Path) -> None:
     # sshd(8): run at every command, before it.
-    ssh_host.run(["sh", "-c", "mkdir -p ~/.ssh; echo 'echo welcome; echo warning >&2' > ~/.ssh/rc"])
+    ssh_host.run(["sh", "-c", "mkdir -p ~/.ssh; cat > ~/.ssh/rc"], stdin=prints)
     try:
         done = ssh_host.run(["echo", "hello"])
         assert (done.stdout, done.stderr) == ("hello\n", "")
+        started = ssh_host.start(["sh", "-c", "echo $$"], log=tmp_path / "log")
+        while started.is_running():
+            pass
+        assert (tmp_path / "log").read_text() == f"{started.pid}\n"
     finally:
         ssh_host.run(["sh", "-c", "rm -r ~/.ssh"])
 

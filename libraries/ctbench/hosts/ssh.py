@@ -130,7 +130,7 @@ class SshHost(Host):
             channel.settimeout(self._config.connect_timeout_s)
             output = channel.makefile("rb")
             try:
-                reply = next((line for line in output if line.startswith(MARKER)), b"")
+                reply = next((line for line in output if MARKER in line), b"")
             except TimeoutError as error:
                 raise self._lost(error) from None
             (pid,), _ = self._understood(channel, argv, reply)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from pydantic import SecretStr
 from SSHLibrary import SSHClient
@@ -206,11 +207,12 @@ def _load_key(host: str, config: SshConfig, passphrase: SecretStr | None) -> par
             return paramiko.PKey.from_path(file, secret)
         except OSError as error:
             raise ConfigError(f"{host}: key: {file} cannot be read: {error.strerror}.") from None
-        except (TypeError, ValueError, paramiko.SSHException, paramiko.UnknownKeyType):
+        except (TypeError, ValueError, UnsupportedAlgorithm, paramiko.SSHException, paramiko.UnknownKeyType):
             continue  # what they say names other causes
     raise ConfigError(
         f"{host}: key: {file} does not open as a private key.\n"
-        "  Expected one of ssh-keygen(1), and in password_env the variable of its passphrase, if it has one."
+        "  Expected one of ssh-keygen(1) without a FIDO token, and in password_env the variable of its passphrase, if "
+        "it has one."
     )
 
 

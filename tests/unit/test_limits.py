@@ -48,6 +48,8 @@ DOCKER = {
     "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
 }
+#: As `mount -t tmpfs "" /mnt` makes it.
+NO_SOURCE = "50 30 0:45 / /mnt rw - tmpfs  rw\n"
 UNLIMITED = {**DOCKER, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n"}
 
 
@@ -55,12 +57,13 @@ UNLIMITED = {**DOCKER, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n"}
     ("files", "found"),
     [
         (OWN, Limits(cpus=2.5, tasks=4096, cpuset="2-3,6")),
+        ({**OWN, limits.MOUNTS: f"{NO_SOURCE}{OWN[limits.MOUNTS]}"}, Limits(cpus=2.5, tasks=4096, cpuset="2-3,6")),
         (SLICE, Limits(cpus=0.5, memory_mb=1024)),
         (DOCKER, Limits(cpus=1.5)),
         (UNLIMITED, NO_LIMITS),
         ({}, NO_LIMITS),
     ],
-    ids=["version 2", "a slice around it", "version 1", "no limit", "no groups"],
+    ids=["version 2", "a mount without a source", "a slice around it", "version 1", "no limit", "no groups"],
 )
 def test_the_least_of_the_own_group_and_those_around_it(files: Mapping[str, str], found: Limits) -> None:
     assert read_limits(lambda *paths: {path: files[path] for path in paths if path in files}) == found

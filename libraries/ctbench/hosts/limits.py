@@ -111,7 +111,7 @@ def _folders(read: Read) -> Iterator[str]:
     for line in said.get(MOUNTS, "").splitlines():
         before, _, after = line.partition(" - ")
         root, point = before.split()[3:5]
-        kind, _, options = after.split()[:3]
+        kind, *_, options = after.split()  # the source between them may be empty
         for _, controllers, group in ours if kind in ("cgroup", "cgroup2") else ():
             if (kind == "cgroup2") == (not controllers) and set(controllers.split(",")) <= {"", *options.split(",")}:
                 # A container without a namespace of groups sees its own where another is mounted.

@@ -273,9 +273,10 @@ def test_a_cards_ring_is_read_back_and_given_back() -> None:
         ("", "no reason given)."),
     ],
 )
-def test_why_a_card_refuses_a_number_of_queues_is_said(stderr: str, said: str) -> None:
+@pytest.mark.parametrize("shown", ["RX:\tn/a\nCombined:\t64\n", "RX:\t0\nCombined:\t64\n", "RX:\t64\nCombined:\tn/a\n"])
+def test_why_a_card_refuses_a_number_of_queues_is_said(stderr: str, said: str, shown: str) -> None:
     def run(argv: Sequence[str], *_: object, **__: object) -> Completed:
-        return Completed(1, "", stderr) if argv[1] == "-L" else Completed(0, "Current:\nCombined:\t64\n", "")
+        return Completed(1, "", stderr) if argv[1] == "-L" else Completed(0, f"RX:\t128\nCurrent:\n{shown}", "")
 
     with pytest.raises(MissingResource) as refused:
         CardLinks(IpRoute(Mock(run=run)), ("ens0",))._set("ens0", CHANNELS, "4")

@@ -63,8 +63,10 @@ class CardSetting(NamedTuple):
     shown: str
 
 
+#: Channels that only receive (mlx4, tg3) count too, and are not set: such a card has the number that is asked, or is
+#: refused. What a card does not have is `n/a`, or 0.
 CHANNELS = CardSetting(
-    "receive queues", "ethtool knows no combined channels", "-l", "-L", "combined", r"Current.*?Combined:\s+(\d+)"
+    "receive queues", "ethtool knows no channels", "-l", "-L", "combined", r"Current.*?(?:RX|Combined):\s+([1-9]\d*)"
 )
 #: By ice_set_channels; udev loads irdma for such a card.
 _NO_RDMA = " The driver ice refuses while RDMA is active: unload that (rmmod irdma)."

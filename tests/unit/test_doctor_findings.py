@@ -171,6 +171,9 @@ WITHOUT_TICK = {machines.ISOLATED: "", machines.NOHZ_FULL: "1-11,13-23"}
 FEW = xeon_facts(files={machines.ISOLATED: "1-4", f"{machines.CPU}/online": "0-4"})
 SAVES = {f"{machines.CPU}/cpufreq/policy{cpu}/scaling_governor": "powersave" for cpu in (0, 2, 3)}
 SHARED = {"generator": [2], "pmd": [0], "housekeeping": "auto"}
+TWO_SIZES = {f"{HUGEPAGES}/{each}_hugepages": "3" for each in ("nr", "free")} | {
+    f"{HUGEPAGES.replace('1048576', '2048')}/{each}_hugepages": "512" for each in ("nr", "free")
+}
 MORE_HUGEPAGES = ("grubby --update-kernel=ALL", "hugepages=4")
 
 OF_CPUS: dict[str, Said] = {
@@ -197,6 +200,9 @@ OF_CPUS: dict[str, Said] = {
     "hugepages that somebody has": (
         partial(row, "hugepages", xeon_facts(files={f"{HUGEPAGES}/free_hugepages": "1"})), "unknown",
         "who has the others?", ()),
+    "hugepages of two sizes, of which DPDK takes one": (
+        partial(row, "hugepages", xeon_facts(files=TWO_SIZES)), "bad", "3072 MiB on node 0; 4096 MiB are",
+        MORE_HUGEPAGES),
     "hugepages of another node": (
         partial(row, "hugepages", xeon_facts(files=OTHER_NODE)), "bad", "0 MiB on node 1", MORE_HUGEPAGES),
     "a testbed without hugepages": (
@@ -362,7 +368,12 @@ OF_THE_REST: dict[str, Said] = {
         "bad", "conntrack, nft not found", ("dnf install conntrack nftables",)),
     "a firewall": (
         partial(row, "netfilter rules", xeon_facts(programs=frozenset(PROGRAMS)),
-                {"nft list tables": "table inet firewalld\n"}, **OF_LINUX), "bad", "firewalld", ()),
+                {"nft list tables": "table inet firewalld\n"}, **OF_LINUX), "bad", "firewalld",
+        ("systemctl stop firewalld", "nft flush ruleset")),
+    "tables of iptables-legacy": (
+        partial(row, "netfilter rules", xeon_facts(programs=frozenset(PROGRAMS)),
+                {"nft list tables": "", "grep": "/proc/net/ip_tables_names\0nat\n"}, **OF_LINUX), "bad", "nat in",
+        ("modprobe -r",)),
     "few buckets of a lab": (
         partial(row, "connection table", BUCKETS, **OF_LINUX), "unknown", "65536 buckets (nf_conntrack_buckets)", ()),
     "frames that TRex' card puts together": (

@@ -20,6 +20,7 @@ from ctbench.hosts.machine import (
     install,
     kernel_arguments,
     ok,
+    refused,
     reserve_command,
     unknown,
 )
@@ -48,8 +49,7 @@ def _namespaces() -> Finding:
     try:
         check_namespaces()
     except MissingResource as error:
-        said, _, command = str(error).rpartition(" with: ")
-        return bad("namespaces", said or str(error), command if said else "see the sentence")
+        return refused("namespaces", error)
     return ok("namespaces", "a sandbox can be made")
 
 
@@ -124,7 +124,8 @@ def check_memory(site: Site) -> Iterator[Finding]:
 def _megabytes(facts: HostFacts, node: int, name: str) -> int:
     pattern = rf"{NODE}/node{node}/hugepages/hugepages-(\d+)kB/{name}"
     found = ((re.fullmatch(pattern, path), text) for path, text in facts.files.items())
-    return sum(int(match[1]) * int(text) for match, text in found if match) // 1024
+    # DPDK's memory is of one size.
+    return max((int(match[1]) * int(text) for match, text in found if match), default=0) // 1024
 
 
 def _reserve(facts: HostFacts, needed: int) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from ctbench.base.errors import CtbenchError
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.limits import NO_LIMITS, Limits, read_limits
@@ -318,6 +319,13 @@ def ok(what: str, found: str) -> Finding:
 def bad(what: str, found: str, remedy: str) -> Finding:
     """Make a row of state `bad`."""
     return Finding("bad", what, found, remedy)
+
+
+def refused(what: str, error: CtbenchError) -> Finding:
+    """Make a row of state `bad` from an error, whose sentence ends in `with:` and the command that corrects it, if
+    there is one."""
+    said, _, command = str(error).rpartition(" with: ")
+    return bad(what, said or command, command if said else "see the sentence")
 
 
 def unknown(what: str, found: str, advice: str = "") -> Finding:

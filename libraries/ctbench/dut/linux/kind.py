@@ -25,6 +25,7 @@ from ctbench.hosts.machine import (
     bad,
     install,
     ok,
+    refused,
     unknown,
 )
 
@@ -111,7 +112,7 @@ class LinuxKind(DutKind):
                 Netfilter(on.host).require_none()
                 yield ok("netfilter rules", "none of its own")
             except TestbedError as error:
-                yield bad("netfilter rules", str(error).partition(": remove")[0], "nft flush ruleset")
+                yield refused("netfilter rules", error)
 
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
         if not facts.get("kernel"):

@@ -27,6 +27,8 @@ LEGACY_TABLES = ("/proc/net/ip_tables_names", "/proc/net/ip6_tables_names")
 _LIST = ("nft", "--stateless", "list", "ruleset")
 #: What to do about iptables-legacy.
 _BE_NFT = "Let iptables and ip6tables be those of nf_tables (update-alternatives --config iptables, ip6tables)"
+#: And the command that unloads its tables.
+_UNLOAD = r"lsmod | grep -oE '^ip6?table_\w+' | xargs modprobe -r"
 #: Differing lines that a message shows.
 _SHOWN = 8
 #: On a lab's host, all rules as a run has loaded them: the next one knows those of a run that was killed by it. It is
@@ -96,15 +98,18 @@ class Netfilter:
         self._apart: tuple[Rules, list[str]] | None = None
 
     def require_none(self) -> None:
-        """Raise `TestbedError` where the host has rules of its own, which a run must not remove. Those that a killed
-        run left there are none."""
+        """Raise `TestbedError` where the host has rules of its own, which a run must not remove, or tables of
+        iptables-legacy. Rules that a killed run left there are none."""
         tables = self._host.run(["nft", "list", "tables"]).stdout.splitlines()
         foreign = [table for table in tables if table not in (f"table ip {TABLE}", f"table inet {TABLE}")]
         if foreign and not self._are_of_a_run():
+            # That of firewalld 2 has an owner, which alone can remove it: nft(8), flags of a table.
+            first = "systemctl stop firewalld && " if any("firewalld" in table for table in foreign) else ""
             raise TestbedError(
                 f"{self._host.name} has netfilter rules of its own ({', '.join(foreign)}), and a DUT must have none: "
-                "remove them (nft flush ruleset)."
+                f"remove them with: {first}nft flush ruleset"
             )
+        self._require_no_legacy()
 
     def _are_of_a_run(self) -> bool:
         known = self._host.run(["cat", _LOADED], check=False)
@@ -121,12 +126,15 @@ class Netfilter:
     def clear(self) -> None:
         """Remove all rules, after which nothing tracks connections. Raise `TestbedError` for iptables-legacy."""
         self._host.run(["nft", "flush", "ruleset"])
+        self._require_no_legacy()
+
+    def _require_no_legacy(self) -> None:
         files = read_files(self._host, *LEGACY_TABLES)
         legacy = [f"{name} in {path}" for path, names in files.items() for name in names.split()]
         if legacy:
             raise TestbedError(
                 f"{self._host.name}: tables of iptables-legacy are in place ({', '.join(legacy)}), and packets pass"
-                f" them even when they are empty. {_BE_NFT}, and unload iptable_* and ip6table_* (modprobe -r)."
+                f" them even when they are empty. {_BE_NFT}, and unload the tables with: {_UNLOAD}"
             )
 
     def load(self, ruleset: Rules | None) -> None:

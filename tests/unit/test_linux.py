@@ -328,6 +328,18 @@ def test_a_vlan_device_comes_up_after_the_device_below_it(ports: PortSetup, firs
     assert set(first) < set(up) and up[-2:] == list(tops) == ["ctvlan0", "ctvlan1"]
 
 
+def test_a_card_that_goes_as_it_comes_up_or_between_two_trials_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    ip = IpRoute(Mock(run=lambda *_, **__: Completed(0, json.dumps([{"ifname": "r0", "operstate": "UP"}]), "")))
+    monkeypatch.setattr("ctbench.dut.linux.links.UP_TIMEOUT_S", 0.0)
+    with pytest.raises(TestbedError, match="r1 did not come up"):
+        bring_up(ip, Mock(interfaces=("r0", "r1")), ("r0", "r1"))
+    router = LinuxRouterDut(Mock(), Mock(), Mock(), interfaces=("r0", "r1"))
+    router._start = reading()
+    monkeypatch.setattr(router, "_read", lambda: replace(reading(), interfaces={"r0": reading().interfaces["r0"]}))
+    with pytest.raises(TestbedError, match="The interface r1 is gone"):
+        router.begin_trial()
+
+
 def test_what_one_card_does_not_take_back_leaves_all_else_restored() -> None:
     rings, asked = {"ens0": 512, "ens1": 512}, []
 

@@ -200,7 +200,10 @@ class LinuxDut(Dut):
         return FullSaid(counted.get("drop", 0), None, counted.get("early_drop", 0))
 
     def begin_trial(self) -> None:
-        self._trial = self._read()
+        """Raise `TestbedError` where an interface is gone since the set-up: nothing tells of it later in the trial."""
+        now = self._read()
+        self._require_links(self._start or now, now)
+        self._trial = now
 
     def health(self) -> list[Problem]:
         """Return the problems. Lost packets are warnings: a trial counts them as loss by itself."""
@@ -246,8 +249,7 @@ class LinuxDut(Dut):
         if self._trial is None or any(self._links.peers):
             return None
         now = self._read()
-        if gone := link_health.link_problems(self._trial, now):
-            raise TestbedError(f"{self._host.name}: {gone[0].text}")
+        self._require_links(self._trial, now)
         names = self._links.interfaces
         packets = sum(now.interfaces[name].rx_packets - self._trial.interfaces[name].rx_packets for name in names)
         seconds = now.at_s - self._trial.at_s
@@ -381,6 +383,10 @@ class LinuxDut(Dut):
             tuple(map(int, files[STAT].splitlines()[0].split()[1:])),
             time.monotonic(),
         )
+
+    def _require_links(self, before: link_health.LinkReading, now: link_health.LinkReading) -> None:
+        if gone := link_health.link_problems(before, now):
+            raise TestbedError(f"{self._host.name}: {gone[0].text}")
 
     def _tops(self) -> tuple[str, ...]:
         return self._devices

@@ -296,7 +296,8 @@ def bring_up(ip: IpRoute, links: Links, tops: tuple[str, ...]) -> None:
     def down() -> list[str]:
         states = {link["ifname"]: link["operstate"] for link in ip.show("link", "show")}
         pairs = zip(interfaces, tops, strict=True)
-        return [top for interface, top in pairs if states[interface] == "UP" and states[top] != "UP"]
+        # One that is gone meanwhile is down.
+        return [top for interface, top in pairs if states.get(interface, "UP") == "UP" and states.get(top) != "UP"]
 
     if not wait_until(lambda: not down(), UP_TIMEOUT_S, POLL_S):
         raise TestbedError(f"{ip.host.name}: {' and '.join(down())} did not come up within {UP_TIMEOUT_S:g} s.")

@@ -19,7 +19,7 @@ from wire import watching
 from ctbench.dut import base
 from ctbench.dut.ovs import instance
 from ctbench.dut.ovs.bridge import Bridge
-from ctbench.dut.ovs.dut import FOLDER
+from ctbench.dut.ovs.instance import FOLDER
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.report import console

@@ -10,7 +10,7 @@ from integration.test_ovs_topologies import CLIENT, SERVER
 from packets import SYN, tcp
 from real_duts import counted, hand_over, on_shared_cpus, skipping
 
-from ctbench.dut.linux.forwarding import LinuxRouterDut
+from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.ovs.answers import PORTS, Command
 from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.topology import Topology
@@ -85,6 +85,31 @@ def test_ovs_that_a_crashed_run_left_is_found_at_the_next_start(remote: Sshd, ho
     assert dut.snapshot()["pid"] != pid
     assert host.run(["test", "-e", f"/proc/{pid}"], check=False).exit_status != 0
     dut.restore()
+
+
+def test_what_crashed_runs_left_is_ended_and_restored_by_a_linux_dut(remote: Sshd, host: SshHost) -> None:
+    settings = ["net.ipv4.ip_forward", "net.ipv4.conf.all.rp_filter", "net.ipv6.conf.default.disable_ipv6"]
+    cards = ("ens0", "ens1")  # a veth pair in the place of cards
+    host.run(["ip", "link", "add", cards[0], "mtu", "1400", "type", "veth", "peer", "name", cards[1]])
+    asked = [["sysctl", *settings], ["ip", "-br", "link"], ["ethtool", "-k", cards[0]], ["ls", "/run"]]
+    before = [host.run(argv).stdout for argv in asked]
+    crashed = SshHost("dut.lab", remote.config())
+    left = on_shared_cpus(OvsDpdkDut, crashed)
+    with skipping():
+        left.apply(Topology())
+    pid = left.snapshot()["pid"]
+    router = on_shared_cpus(LinuxRouterDut, crashed, interfaces=cards, card_offloads=False)
+    router.apply(Topology(datapath="linux-router", ruleset="iptables-stateful"))
+    assert host.run(["test", "-e", f"/proc/{pid}"], check=False).exit_status != 0
+    crashed.close()
+    assert [host.run(argv).stdout == found for argv, found in zip(asked, before, strict=True)] == [False] * len(asked)
+
+    dut = on_shared_cpus(LinuxBridgeDut, host, interfaces=cards)
+    dut.apply(Topology(datapath="linux-bridge", ruleset="forward"))
+    dut.restore()
+
+    assert [host.run(argv).stdout for argv in asked] == before
+    host.run(["ip", "link", "del", cards[0]])
 
 
 def test_the_kernel_is_set_up_as_a_router_and_left_as_it_was(host: SshHost) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs.dpdk import MemifDevices
-from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.ovs.fit import program_of
+from ctbench.dut.ovs.instance import FOLDER
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.dut.topology import Topology

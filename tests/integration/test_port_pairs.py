@@ -10,7 +10,8 @@ from wire import join
 
 from ctbench.dut.linux.forwarding import LinuxRouterDut
 from ctbench.dut.ovs.dpdk import MemifDevices
-from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
+from ctbench.dut.ovs.dut import OvsDpdkDut
+from ctbench.dut.ovs.instance import FOLDER
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.observation import Observation

@@ -15,6 +15,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import PortCounters, queue_size
 from ctbench.dut.linux import netfilter
 from ctbench.dut.linux.forwarding import LinuxRouterDut, forwarding_sysctls
+from ctbench.dut.linux.found import FILE, Found
 from ctbench.dut.linux.health import LinkReading, new_drops, parse_softnet, placement_problem, received_since
 from ctbench.dut.linux.links import (
     BONDS,
@@ -28,6 +29,7 @@ from ctbench.dut.linux.links import (
     stack,
     unstack,
 )
+from ctbench.dut.ovs.instance import FOLDER
 from ctbench.dut.rulesets import Ruleset, catalogue
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.dut.veth import IpRoute
@@ -164,7 +166,7 @@ def test_tables_of_legacy_are_named_and_leave_all_else_restored(version: str) ->
 
     router = LinuxRouterDut(Mock(run=run, read=lambda _: ""), Mock(), Mock(), interfaces=("ens0", "ens1"))
     router._sysctls.set({"net/ipv4/ip_forward": "1"})
-    router._links._affinities["/proc/irq/38/smp_affinity_list"] = "0-1"  # type: ignore[attr-defined]
+    router._found.affinities["/proc/irq/38/smp_affinity_list"] = "0-1"
     router._touched, asked[:] = True, []
     for _ in range(2):  # a run tries it again in the end
         with pytest.raises(TestbedError, match=f"filter in {file}"):
@@ -198,7 +200,7 @@ class Settings:
     values: dict[str, str]
     default_routes: set[str] = field(default_factory=lambda: {"eno1", "eno2"})
 
-    def run(self, argv: Sequence[str], *_: object, **__: object) -> Completed:
+    def run(self, argv: Sequence[str], *_: object, stdin: str = "", **__: object) -> Completed:
         said = ""
         match argv:
             case ["ip", *_]:
@@ -224,7 +226,7 @@ class Settings:
 def test_a_host_that_accepted_no_redirects_accepts_none_after_it_was_a_router() -> None:
     found = {"net/ipv4/ip_forward": "0", "net/ipv4/conf/all/accept_redirects": "0"}
     host: Any = Settings(dict(found))
-    settings = netfilter.Sysctls(host)
+    settings = netfilter.Sysctls(host, Found())
     settings.set(forwarding_sysctls(4, ()))
     assert host.values["net/ipv4/ip_forward"] == "1"
     settings.restore()
@@ -254,7 +256,7 @@ def test_a_cards_ring_is_read_back_and_given_back() -> None:
         ring = min(4096, int(argv[4])) if argv[1] == "-G" else ring
         return Completed(0, f"Current hardware settings:\nRX:\t{ring}\n" if argv[1] == "-g" else "", "")
 
-    links = CardLinks(IpRoute(Mock(run=run)), ("ens0", "ens1"))
+    links = CardLinks(IpRoute(Mock(run=run)), Found(), ("ens0", "ens1"))
     with pytest.raises(MissingResource, match="of ens0: asked 8192, and it has 4096 afterwards"):
         links._set("ens0", RING, "8192")
     assert (ring, links.facts()["ring"]["ens1"]) == (4096, "4096")
@@ -279,7 +281,7 @@ def test_why_a_card_refuses_a_number_of_queues_is_said(stderr: str, said: str, s
         return Completed(1, "", stderr) if argv[1] == "-L" else Completed(0, f"RX:\t128\nCurrent:\n{shown}", "")
 
     with pytest.raises(MissingResource) as refused:
-        CardLinks(IpRoute(Mock(run=run)), ("ens0",))._set("ens0", CHANNELS, "4")
+        CardLinks(IpRoute(Mock(run=run)), Found(), ("ens0",))._set("ens0", CHANNELS, "4")
     assert f"asked 4, and it has 64 afterwards (ethtool: {said}" in str(refused.value)
     assert ("rmmod irdma" in str(refused.value)) is ("busy" in stderr)
 
@@ -322,7 +324,7 @@ def test_a_vlan_device_comes_up_after_the_device_below_it(ports: PortSetup, firs
         return Completed(0, json.dumps(there) if argv[0] == "ip" else "", "")
 
     ip = IpRoute(Mock(run=run, read=lambda _: ""))
-    links = CardLinks(ip, ("ens0", "ens1"))
+    links = CardLinks(ip, Found(), ("ens0", "ens1"))
     tops = stack(ip, ports, links.interfaces, 1500)
     bring_up(ip, links, tops)
     assert set(first) < set(up) and up[-2:] == list(tops) == ["ctvlan0", "ctvlan1"]
@@ -349,14 +351,84 @@ def test_what_one_card_does_not_take_back_leaves_all_else_restored() -> None:
             rings[argv[2]] = int(argv[4])
         return Completed(0, f"Current hardware settings:\nRX:\t{rings[argv[2]]}\n" if argv[1] == "-g" else "", "")
 
-    links = CardLinks(IpRoute(Mock(run=run)), ("ens0", "ens1"))
+    links = CardLinks(IpRoute(Mock(run=run)), Found(), ("ens0", "ens1"))
     for name in rings:
         links._set(name, RING, "1024")
-    links._affinities["/proc/irq/38/smp_affinity_list"] = "0-1"
+    links._found.affinities["/proc/irq/38/smp_affinity_list"] = "0-1"
     with pytest.raises(MissingResource, match="of ens0: asked 512, and it has 1024"):
         links.remove()
     assert rings == {"ens0": 1024, "ens1": 512} and ("tee", "0-1") in asked
     links.remove()  # nothing is left to restore
+
+
+@dataclass
+class Lab(Settings):
+    """A lab's host: its files below /run, and its cards, MTU and queues of each."""
+
+    values: dict[str, str] = field(default_factory=lambda: dict.fromkeys(forwarding_sysctls(4, ()), "0"))
+    files: dict[str, str] = field(default_factory=dict)
+    cards: dict[str, list[str]] = field(default_factory=lambda: {"ens0": ["1500", "8"], "ens1": ["1500", "8"]})
+    in_use: str = ""
+    name: str = "the lab"
+    read = staticmethod(lambda _: "")
+
+    def run(self, argv: Sequence[str], *_: object, stdin: str = "", **__: object) -> Completed:
+        match argv:
+            case ["sh", "-c", write] if "mv" in write:
+                self.files[write.split()[-1]] = stdin
+            case ["cat", path] if path in self.files:
+                return Completed(0, self.files[path], "")
+            case ["rm", "-f", path]:
+                self.files.pop(path, None)
+            case ["ip", "link", "show", name]:
+                return Completed(int(name not in self.cards), "", "")
+            case ["ip", "-json", *words]:
+                own = {"scope": "global", "local": "192.0.2.17", "prefixlen": 24}
+                links = [
+                    {"ifname": name, "mtu": mtu, "flags": ["UP"], "addr_info": [own] if name == self.in_use else []}
+                    for name, (mtu, _) in self.cards.items()
+                    if "dev" not in words or name in words
+                ]
+                return Completed(0, json.dumps(links), "")
+            case ["ip", "-batch", *_]:
+                for name, mtu in re.findall(r"link set (\S+) mtu (\d+)", stdin):
+                    self.cards[name][0] = mtu
+            case ["ethtool", "-L", name, _, queues]:
+                self.cards[name][1] = queues
+            case ["ethtool", "-l", name]:
+                return Completed(0, f"Current hardware settings:\nCombined:\t{self.cards[name][1]}\n", "")
+            case _:
+                return super().run(argv)
+        return Completed(0, "", "")
+
+
+def run_in(lab: Lab, *cards: str) -> LinuxRouterDut:
+    host: Any = lab
+    router = LinuxRouterDut(host, Mock(), lambda _: Placement((0,), (1,), (0,)), interfaces=cards)
+    router._versions = {"program": "6.8"}
+    return router
+
+
+def test_what_a_killed_run_left_on_a_labs_host_is_ended_and_restored_by_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[str] = []
+    new = "ctbench.dut.linux.dut.OvsDaemons"
+    monkeypatch.setattr(new, lambda control: Mock(stop=lambda: ended.append(control.folder)))
+    lab, found = Lab(), Lab()
+    killed = run_in(lab, *lab.cards)
+    killed._sysctls.set(forwarding_sysctls(4, ()))
+    killed._links.make(9000, 1, (1,))
+    assert (lab.values["net/ipv4/ip_forward"], *lab.cards.values()) == ("1", ["9000", "1"], ["9000", "1"])
+    assert list(lab.files) == [FILE]
+
+    lab.in_use = "ens1"  # since then: it is left as it is
+    with pytest.raises(MissingResource, match="no interface"):  # of other cards: it ends there, and restores
+        run_in(lab, "ens2", "ens3").apply(Topology(datapath="linux-router", ruleset="forward"))
+
+    assert (lab.values, lab.cards) == (found.values, found.cards | {"ens1": ["9000", "1"]})
+    assert not lab.files
+    assert ended == [FOLDER]
 
 
 #: Seen: a virtio card in Linux 6.1, and the names of Intel's and Mellanox' drivers.
@@ -411,7 +483,7 @@ class Interrupts:
 
 def test_the_interrupts_of_a_queue_go_to_one_cpu_also_those_of_a_virtio_card() -> None:
     host: Any = Interrupts()
-    links = CardLinks(IpRoute(host), ("a",))
+    links = CardLinks(IpRoute(host), Found(), ("a",))
     for _ in range(2):  # two topologies
         links.make(9000, 1, (4, 5))
         links.up()
@@ -427,7 +499,7 @@ def test_the_interrupts_of_a_queue_go_to_one_cpu_also_those_of_a_virtio_card() -
 
 def test_a_card_with_an_address_of_its_own_is_not_touched() -> None:
     host: Any = Interrupts(address=("192.0.2.17", "global"))
-    links = CardLinks(IpRoute(host), ("a",))
+    links = CardLinks(IpRoute(host), Found(), ("a",))
     with pytest.raises(MissingResource, match=r"the lab: a has the address 192\.0\.2\.17 of its own"):
         links.make(9000, 1, (4, 5))
     links.remove()
@@ -436,10 +508,10 @@ def test_a_card_with_an_address_of_its_own_is_not_touched() -> None:
 
 def test_a_card_that_is_gone_leaves_the_other_one_restored() -> None:
     host: Any = Interrupts()
-    links = CardLinks(IpRoute(host), ("b", "a"), offloads=False)
+    links = CardLinks(IpRoute(host), Found(), ("b", "a"), offloads=False)
     links.make(9000, 1, (4, 5))
     links.up()
-    links._settings["b", RING] = "512"
+    links._found.settings["b"][RING.what] = "512"
     host.gone = "b"
     links.remove()
     assert set(host.cpus.values()) == {"0-1"} and host.up

@@ -101,6 +101,16 @@ def test_the_sockets_of_a_daemon_that_was_never_up_are_not_missed() -> None:
     assert all(name in str(host.last) for name in ("/db.sock", "/ovs-vswitchd.ctl", "/ovsdb-server.pid", "/port0.sock"))
 
 
+def test_a_daemon_that_a_crash_left_of_an_installation_that_is_gone_is_ended(tmp_path: Path) -> None:
+    left = subprocess.Popen(["sh", "-c", "sleep 60", str(tmp_path)], start_new_session=True)
+    (tmp_path / "ovs-vswitchd.pid").write_text(f"{left.pid}\n")
+    daemons = OvsDaemons(OvsControl(LocalHost(), OvsInstallation(str(tmp_path / "gone")), str(tmp_path)))
+    found = daemons.vswitchd()
+    assert found and found.pid == left.pid
+    daemons._end("ovs-vswitchd", found)
+    assert left.wait(5) == -signal.SIGTERM
+
+
 #: Seen with iproute2 6.1, but for the names.
 TAPS = ["ovs-netdev: tap persist", "br0: tap persist", "stay0: tap persist", "stay1023: tap persist",
         "pod3: tap persist", "stays: tap persist", "br0.7: tap persist", "vnet0: tap vnet_hdr"]  # fmt: skip

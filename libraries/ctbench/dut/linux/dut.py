@@ -15,6 +15,7 @@ from ctbench.base.network import own_macs
 from ctbench.dut.abilities import Accounts, Done, FullSaid, TableEntry
 from ctbench.dut.base import CpuUse, Dut, DutCounts, Ports, Problem, ask, differing
 from ctbench.dut.linux import health as link_health
+from ctbench.dut.linux.found import Found
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
 from ctbench.dut.linux.netfilter import (
     ConntrackTable,
@@ -24,6 +25,9 @@ from ctbench.dut.linux.netfilter import (
     findings,
     increase,
 )
+from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.instance import FOLDER, OvsDaemons
+from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.rulesets import Ruleset, find_ruleset
 from ctbench.dut.table import dump, read_accounts, read_entries
 from ctbench.dut.topology import Topology
@@ -91,12 +95,13 @@ class LinuxDut(Dut):
         self._frames = frames
         self._macs = tuple(chain(*(macs or map(own_macs, range(pairs)))))
         self._ip = IpRoute(host)
+        self._found = Found()
         self._links: Links = (
-            CardLinks(self._ip, interfaces, card_ring, offloads=card_offloads)
+            CardLinks(self._ip, self._found, interfaces, card_ring, offloads=card_offloads)
             if interfaces
             else VethLinks(self._ip, pairs=pairs, steer=steer)
         )
-        self._sysctls = Sysctls(host)
+        self._sysctls = Sysctls(host, self._found)
         self._netfilter = Netfilter(host)
         self._table = ConntrackTable(host)
         self._versions: dict[str, str] = {}
@@ -118,6 +123,8 @@ class LinuxDut(Dut):
         boot = self._host.read(BOOT)
         if (not self._touched or boot != self._boot) and not any(self._links.peers):
             self._netfilter.require_none()
+            if self._outlives_run:
+                self._take_over()
         self._touched, self._boot = True, boot
         self._clear()
         try:
@@ -290,8 +297,19 @@ class LinuxDut(Dut):
 
     @property
     def _outlives_run(self) -> bool:
-        """True where the rules are a real host's, and stay there when a run is killed."""
+        """True where rules and settings are a real host's, and stay there when a run is killed."""
         return not any(self._links.peers) and not isinstance(self._host, Sandbox)
+
+    def _take_over(self) -> None:
+        """End the Open vSwitch that a killed run left, whose PMD threads poll, and read what a killed run had found. A
+        card with an address is in use since then, and left as it is."""
+        OvsDaemons(OvsControl(self._host, OvsInstallation(), FOLDER)).stop()
+        self._found.read(self._host)
+        self._unconfigure()  # the addresses of that run are none
+        for link in self._ip.show("address", "show"):
+            if any(address["scope"] == "global" for address in link["addr_info"]):
+                self._found.links.pop(link["ifname"], None)
+                self._found.settings.pop(link["ifname"], None)
 
     def _ruleset_of(self, topology: Topology) -> Ruleset:
         """Return the topology's ruleset. Raise `ConfigError` with those of this DUT."""
@@ -356,6 +374,7 @@ class LinuxDut(Dut):
             partial(unstack, self._ip),
             self._links.remove,
             self._sysctls.restore,
+            partial(self._found.keep, self._host),
             self._table.flush,
         )
         errors = []

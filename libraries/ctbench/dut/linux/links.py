@@ -8,6 +8,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import MOST_PORT_PAIRS, VLAN_ID
 from ctbench.base.text import one_line
 from ctbench.dut.base import PortCounters, wait_until
+from ctbench.dut.linux.found import Found
 from ctbench.dut.topology import PortSetup
 from ctbench.dut.veth import GENERATOR, IpRoute, Links
 from ctbench.hosts.machine import read_files
@@ -76,6 +77,8 @@ OFFLOAD_SETTINGS = tuple(
     CardSetting(shown, "ethtool does not know it", "-k", "-K", word, rf"\b{shown}: (on|off)\b")
     for shown, word in OFFLOADS.items()
 )
+#: All of them, by what they are.
+SETTINGS = {setting.what: setting for setting in (CHANNELS, RING, *OFFLOAD_SETTINGS)}
 
 
 class CardLinks(Links):
@@ -83,7 +86,7 @@ class CardLinks(Links):
     not be set."""
 
     def __init__(
-        self, ip: IpRoute, interfaces: tuple[str, ...], ring: int | None = None, *, offloads: bool = True
+        self, ip: IpRoute, found: Found, interfaces: tuple[str, ...], ring: int | None = None, *, offloads: bool = True
     ) -> None:
         """`ring`: frames of a receive ring; None leaves it as it is. `offloads`: leave them as they are, else switch
         them off."""
@@ -92,11 +95,7 @@ class CardLinks(Links):
         self.peers = ("",) * len(interfaces)
         self._ring = ring
         self._offloads = offloads
-        #: Interface -> its MTU and whether it was up.
-        self._found: dict[str, tuple[int, bool]] = {}
-        #: What was found, by interface and setting: empty where ethtool does not know it.
-        self._settings: dict[tuple[str, CardSetting], str] = {}
-        self._affinities: dict[str, str] = {}
+        self._found = found
         #: Where interrupts were sent to, by the same files.
         self._pinned: dict[str, str] = {}
         self._not_set: list[str] = []
@@ -116,9 +115,10 @@ class CardLinks(Links):
                     f"else uses: name another one, or remove its addresses (ip address flush dev {name})."
                 )
         for name, link in cards.items():
-            if name not in self._found:  # what a driver does as a card comes up is not what was found
-                self._found[name] = link["mtu"], "UP" in link["flags"]
-                self._affinities |= read_files(self._ip.host, *map(_cpus_of, self._interrupts(name)))
+            if name not in self._found.links:  # what a driver does as a card comes up is not what was found
+                self._found.links[name] = link["mtu"], "UP" in link["flags"]
+                self._found.affinities |= read_files(self._ip.host, *map(_cpus_of, self._interrupts(name)))
+                self._found.keep(self._ip.host)
             self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
             self._set(name, CHANNELS, str(rx_queues))
             if self._ring:
@@ -139,23 +139,21 @@ class CardLinks(Links):
         Raise `MissingResource` for a setting that the card does not take back; all others are restored then. Of a card
         that is gone nothing is left to restore."""
         refused: list[MissingResource] = []
-        there = {name for name in self.interfaces if self._ip.has(name)}
-        found = {name: before for name, before in self._found.items() if name in there}
+        there = [name for name in self._found.links | self._found.settings if self._ip.has(name)]
+        found = {name: before for name, before in self._found.links.items() if name in there}
         for name, (mtu, _) in found.items():
             self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
-        for (name, setting), value in self._settings.items():
-            if name not in there:
-                continue
-            try:
-                self._set(name, setting, value)
-            except MissingResource as error:
-                refused.append(error)
+        for name in there:
+            for what, value in self._found.settings.get(name, {}).items():
+                try:
+                    self._set(name, SETTINGS[what], value)
+                except MissingResource as error:
+                    refused.append(error)
         self._ip.batch(f"link set {name} up" for name, (_, was_up) in found.items() if was_up)
-        for path, cpus in self._affinities.items():
+        for path, cpus in self._found.affinities.items():
             self._write(path, cpus)
-        self._found.clear()
-        self._settings.clear()
-        self._affinities.clear()
+        for restored in (self._found.links, self._found.settings, self._found.affinities):
+            restored.clear()
         if refused:
             raise refused[0]
 
@@ -178,9 +176,10 @@ class CardLinks(Links):
 
     def _set(self, name: str, setting: CardSetting, value: str) -> None:
         """Set a value. Raise `MissingResource` where the card does not have it afterwards."""
-        if not self._settings.setdefault((name, setting), self._read(name, setting)):
+        if not self._found.settings.setdefault(name, {}).setdefault(setting.what, self._read(name, setting)):
             self._not_set.append(f"{setting.what} of {name}: {setting.unknown}")
         elif self._read(name, setting) != value:
+            self._found.keep(self._ip.host)
             done = self._ip.host.run(["ethtool", setting.set, name, setting.word, value], check=False)
             if (found := self._read(name, setting)) != value:
                 said = one_line("; ".join(done.stderr.splitlines())) or "no reason given"

@@ -12,6 +12,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.text import one_line
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import CLOSED_S
+from ctbench.dut.linux.found import Found
 from ctbench.dut.rulesets import Ruleset
 from ctbench.dut.table import FLUSH_TIMEOUT_S, TableSettings, empty
 from ctbench.hosts.base import Host
@@ -396,15 +397,16 @@ ROOT = "/proc/sys"
 class Sysctls:
     """Settings by their path below /proc/sys, for example `net/ipv4/ip_forward`."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, found: Found) -> None:
         self._host = host
-        self._found: dict[str, str] = {}
+        self._found = found
 
     def set(self, values: Mapping[str, str]) -> dict[str, str]:
         """Set the values that the kernel has, read them back and return them. A kernel that refuses keeps its own."""
         before = self.read(values)
         for name, value in before.items():
-            self._found.setdefault(name, value)
+            self._found.sysctls.setdefault(name, value)
+        self._found.keep(self._host)
         self._write({name: values[name] for name in before})
         return self.read(values)
 
@@ -415,8 +417,8 @@ class Sysctls:
 
     def restore(self) -> None:
         """Put back the values that were found; settings of interfaces that are gone went with them."""
-        self._write({name: self._found[name] for name in self.read(self._found)})
-        self._found.clear()
+        self._write({name: self._found.sysctls[name] for name in self.read(self._found.sysctls)})
+        self._found.sysctls.clear()
 
     def _write(self, values: Mapping[str, str]) -> None:
         if values:  # its status does not tell a refusal: reading back does

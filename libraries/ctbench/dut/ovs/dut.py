@@ -19,7 +19,7 @@ from ctbench.dut.ovs.control_plane import OvsControlPlane, require_cpus, require
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.fit import program_of, require_programs
 from ctbench.dut.ovs.health import Counters, TrialStart, counted, questions
-from ctbench.dut.ovs.instance import OvsDaemons, ProcessIdentity
+from ctbench.dut.ovs.instance import FOLDER, OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import TABLE, OvsInstallation
 from ctbench.dut.ovs.threads import await_rest, keep_off_pmd_cpus, read_threads, sample_pmd
@@ -30,8 +30,6 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
 
-#: Folder on the host of the instance.
-FOLDER = "/run/ctbench/ovs"
 #: Device that the LOCAL port of a `netdev` bridge needs; only root can open it on some distributions.
 TUN = "/dev/net/tun"
 #: Seconds that OVS gets to take over a topology.

@@ -173,6 +173,8 @@ def other_config_settings(values: dict[str, str]) -> list[str]:
     return [f'other_config:{key}="{value}"' for key, value in escaped.items()]
 
 
+#: Folder on the host of the instance.
+FOLDER = "/run/ctbench/ovs"
 #: The tap that the userspace datapath has for itself (`ovs-%s` in ofproto-dpif.c).
 OWN_TAP = "ovs-netdev"
 #: Seconds that a daemon gets to end after each way of asking.
@@ -328,7 +330,8 @@ class OvsDaemons:
 
     def _end(self, name: str, identity: ProcessIdentity, *, cleanup: bool = True) -> None:
         # `exit --cleanup` removes the bridge's tap devices, which survive ovs-vswitchd otherwise; ovs-vswitchd(8).
-        exit_ = [self.control.installation.tool("ovs-appctl"), "-T", "5", "-t", f"{self.control.folder}/{name}.ctl"]
+        tool, socket = self.control.installation.tool("ovs-appctl"), f"{self.control.folder}/{name}.ctl"
+        exit_ = ["env", tool, "-T", "5", "-t", socket]  # env(1): the tool of another installation's may be missing
         polite = ["exit", "--cleanup"] if name == "ovs-vswitchd" and cleanup else ["exit"]
         pid = str(identity.pid)
         # One that is stopped hears nothing else.

@@ -8,8 +8,9 @@ from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.dut.base import Dut
 from ctbench.dut.kind import Ability, ConnectionTable, DutKind, PciPorts, Surroundings
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
-from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.ovs.fit import DRIVERS, missing_drivers, program_of, require_fit, require_programs
+from ctbench.dut.ovs.instance import FOLDER
 from ctbench.dut.ovs.packages import Packages, unpack
 from ctbench.dut.ovs.settings import TABLE, OvsDpdkConfig, OvsInstallation
 from ctbench.dut.topology import OPTIONS

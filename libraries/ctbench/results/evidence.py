@@ -170,12 +170,14 @@ class PairRecord(RecordModel):
         return {"tested": self.tested, "other": self.other}
 
     def goes_on_with(self, sides: Mapping[Side, SideRecord]) -> bool:
-        """Return True where starts of `sides` may be added to those of this record: something came through the tested
-        side in each start, and build and program of both sides are known and unchanged."""
-        return all(each.tested for each in self.starts) and all(
+        """Return True where starts of `sides` may be added to those of this record: some count, something came through
+        the tested side in each of these, and build and program of both sides are known and unchanged."""
+        counted = [each for each in self.starts if each.found]
+        alike = all(
             each.program and (each.build, each.program) == (sides[side].build, sides[side].program)
             for side, each in self.sides.items()
         )
+        return alike and bool(counted) and all(each.tested for each in counted)
 
     @property
     def result(self) -> LookRecord | None:

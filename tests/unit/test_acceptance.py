@@ -13,6 +13,7 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Outcome
+from ctbench.measure.promises import PROMISES
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
@@ -24,12 +25,13 @@ from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.run.testbed_session import TestbedSession
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.loads import Rate
+from ctbench.traffic.loads import Hold, Rate, Saturation
 
 from .simulated import FORWARDING
 from .simulated_run import (
     FORWARD,
     GATING,
+    OVS,
     SNAT,
     SNAT_KEY,
     SimulatedTestbed,
@@ -37,6 +39,7 @@ from .simulated_run import (
     floors,
     rate_of,
 )
+from .table_double import TableDouble
 
 
 def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed) -> None:
@@ -297,6 +300,23 @@ def test_a_row_that_has_a_record_in_the_folder_is_measured_again_where_something
     assert again.run.note_end(record.suite, record.test, "") == [found]
     (stored,) = store.read_stored(again.run.output)[0]
     assert (stored.record.started == record.started) == counts, "the record of before has stepped aside"
+
+
+@pytest.mark.parametrize(("allowed", "counts"), [("<= 0.02%", True), ("<= 0.01%", False), (None, False)])
+def test_a_row_of_the_table_that_was_missed_counts_where_the_conditions_of_the_file_are_the_same(
+    simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch, allowed: str | None, counts: bool
+) -> None:
+    """No trial of it tells of them, so that its record judges none. `allowed`: by the file of the second part."""
+    simulated.offers, name, words = frozenset((Rate, Saturation, Hold)), TestName("Suite", "Test"), []
+    for limit, loss_ratio in ((500, "<= 0.02%"), (5000, allowed)):
+        table = TableDouble(limit=limit)
+        for each in ("flush_state", "health", "connections", "limit_now", "full_said", "hold"):
+            monkeypatch.setattr(simulated, each, getattr(table, each), raising=False)
+        promised = floors(None, **{OVS.key: {"held": {"held_connections": ">= 1000"}}}, loss_ratio=loss_ratio)
+        started = simulated.begin(floors=promised)
+        started.goes_on("the run")
+        words.append(started.run.measure(name, OVS, "held", PROMISES["held connections"]).verdict)
+    assert words == ["missed", "missed" if counts else "met"]
 
 
 @pytest.mark.parametrize("rows", [1, 2])

@@ -244,6 +244,10 @@ class FloorRecord(RecordModel):
     source: str
     #: How the floor follows from another one; empty when the SLA file has it.
     derivation: str = ""
+    #: What every trial had to keep, by metric, as the SLA file has it, also where no trial of this record tells of it.
+    conditions: dict[MetricName, str] = Field(
+        default_factory=dict, json_schema_extra={"propertyNames": {"enum": list(METRICS)}}
+    )
     reference: Reference | None = None
     accepted: Accepted | None = None
 
@@ -376,6 +380,7 @@ class Floor:
             profile=self.profile.name,
             source=self.source,
             derivation=self.derivation,
+            conditions={name: each.written for name, each in self.of_trials.thresholds.items()},
             reference=self.reference,
             accepted=self.accepted,
         )

@@ -188,7 +188,6 @@ class AcceptanceRun:
         version, and no other step of its test failed. On a pool any of its testbeds may have measured it."""
         if record.failed:  # such as a step that was stopped
             return False
-        promised = {name: (each.written, each.to) for name, each in test.floor.thresholds.items()}
         pooled = record.pool is not None and self._member is not None
         testbed = (
             record.environment.testbed
@@ -200,7 +199,7 @@ class AcceptanceRun:
             (record.profile.model_dump(), test.profile.model_dump()),
             (record.campaign, CampaignFacts(**test.campaign.model_dump(mode="json"))),
             (record.floor, test.floor.as_record()),
-            ({each.metric: (each.written, each.to) for each in record.thresholds}, promised),
+            (_promised(record.thresholds), _promised(test.floor.thresholds.values())),
             (record.environment.testbed, testbed),
             (record.environment.dut.rules, test.rules),
             (record.tool_version, SUITE_VERSION),
@@ -461,6 +460,12 @@ def _is_of_row(record: Record, test: Measurement) -> bool:
     """Return True where a record is of the test's row that is measured: a test may have several."""
     row = test.topology, test.profile.name, test.procedure.name, test.procedure.metric(test.profile).name
     return (record.topology, record.profile.name, record.procedure, record.metric) == row
+
+
+def _promised(thresholds: Iterable[Threshold]) -> dict[str, tuple[str, str | None]]:
+    """Return the promises of a row by metric, as its SLA file has them. Its conditions are compared with its floor: of
+    those that no trial tells of, a record has no threshold."""
+    return {each.metric: (each.written, each.to) for each in thresholds if each.is_promise}
 
 
 def _place_of(environment: Environment) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MissingResource, NoPromise
+from ctbench.base.errors import ConfigError, MissingResource, NoPromise, TestbedError
 from ctbench.base.paths import SUITES
 from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
@@ -209,6 +209,28 @@ def test_a_row_that_is_gated_again_and_interrupted_keeps_the_starts_that_it_had(
         again.measure(OVS, "short-lived")
     (stored,) = store.read_stored(simulated.output)[0]
     assert stored.record.verdict_code == Code.TOO_CLOSE and stored.record.evidence.pairs[0].starts
+
+
+def test_a_row_that_is_gated_again_and_breaks_off_keeps_the_starts_that_it_had(
+    simulated: SimulatedTestbed, installed: None
+) -> None:
+    simulated.programs = {"tested": "candidate", "other": "base"}
+    simulated.gate().measure(OVS, "short-lived")
+    first = leave_undecided(simulated.output, Code.TOO_CLOSE)
+    found = []
+    for broken in (True, True, False):
+        again = simulated.gate()
+        again.goes_on(first.run_id)
+        simulated.faults = {len(simulated.loads) + 1: TestbedError("The link was reset.")} if broken else {}
+        record = again.measure(OVS, "short-lived")
+        assert again.run.note_end("Suite", "Test", "it failed" if broken else "") == [record] == again.run.measured
+        (stored,) = store.read_stored(simulated.output)[0]
+        (pair,) = stored.record.evidence.pairs
+        found.append(
+            (stored.record.verdict_code, stored.record.started == first.started, pair.before, len(pair.starts))
+        )
+        assert ("The link was reset" in stored.record.verdict_reason) == broken
+    assert found == [(Code.FAULT, True, 0, 4), (Code.FAULT, True, 0, 4), (Code.FAR, False, 4, 8)]
 
 
 def test_a_row_that_is_gated_again_and_skipped_has_no_record(

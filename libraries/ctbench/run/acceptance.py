@@ -1,6 +1,6 @@
 """The acceptance run: measures one test after another on a testbed, judges each by its floor and writes its record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -143,17 +143,24 @@ class AcceptanceRun:
         try:
             if test.broke_off or verdict.word == "missed":
                 self._session.capture(test)
-            record = test.record(
-                verdict,
-                run_id=self.run_id,
-                environment=environment_of(topology, self.testbed.facts(), test.rules),
-                pool=self._member,
-                oversubscribed=self.settings.testbed.oversubscribe,
-            )
+            # A further gate that broke off takes no starts away: the record that has them stays.
+            kept = test.earlier.pop() if test.earlier and test.broke_off and verdict.kept is None else None
+            if kept:
+                record = _broken_off_again(kept, test, verdict)
+            else:
+                record = test.record(
+                    verdict,
+                    run_id=self.run_id,
+                    environment=environment_of(topology, self.testbed.facts(), test.rules),
+                    pool=self._member,
+                    oversubscribed=self.settings.testbed.oversubscribe,
+                )
             # Shown first: a disk that takes no record does not keep us from saying what it would hold.
             self.records.append(record)
             self._progress.say(console.verdict_line(record))
-            self._files[record.suite, record.test] = store.write(record, self.output)
+            if kept:
+                store.rewrite(record, kept.path)
+            self._files[record.suite, record.test] = kept.path if kept else store.write(record, self.output)
             store.set_aside(test.earlier)  # not before: a run that ends in the middle keeps its starts
         finally:
             if test.broke_off:
@@ -162,13 +169,13 @@ class AcceptanceRun:
 
     def _measured_before(self, test: Measurement) -> Record | None:
         """Return the earlier record of this run that counts for the row; None where it is to be measured. A record of
-        the row that does not count is set aside. Starts of a candidate's row that was too close to call add up."""
+        the row that does not count is set aside. Starts of a candidate's row that is gated again add up."""
         key = (test.name.suite, test.name.test)
         self._of_test += self._earlier.pop(key, [])
         of_row = [each for each in self._of_test if _is_of_row(each.record, test)]
         for each in (each for each in of_row if self._is_of_now(each.record, test)):
             record = each.record
-            if record.verdict_code != Code.TOO_CLOSE or not figures.starts_of(record):
+            if not _is_gated_again(record):
                 store.set_aside(test.earlier)  # a run was killed before it did so
                 self._of_test = [other for other in self._of_test if other not in (each, *test.earlier)]
                 self._progress.say(f"  {said_of_earlier(record)}")
@@ -366,7 +373,7 @@ class AcceptanceRun:
 
     def _starts_before(self, test: Measurement) -> PairRecord | None:
         """Return the starts that an earlier gate of this row made on this machine and these CPUs; None without any."""
-        if test.before is None or test.before.limited_by == "fault":
+        if test.before is None:
             return None
         now, then = environment_of(test.topology, self.testbed.facts()), test.before.environment
         return figures.starts_of(test.before) if _place_of(now) == _place_of(then) else None
@@ -466,6 +473,27 @@ def _promised(thresholds: Iterable[Threshold]) -> dict[str, tuple[str, str | Non
     """Return the promises of a row by metric, as its SLA file has them. Its conditions are compared with its floor: of
     those that no trial tells of, a record has no threshold."""
     return {each.metric: (each.written, each.to) for each in thresholds if each.is_promise}
+
+
+def _is_gated_again(record: Record) -> bool:
+    """Return True where starts are added to those of a record: it was too close to call, whether or not a further gate
+    broke off since. Where a fault ended its own gate, it counts."""
+    codes = Code.TOO_CLOSE, Code.FAULT, Code.UNKNOWN_ANSWER
+    return record.verdict_code in codes and record.limited_by != "fault" and figures.starts_of(record) is not None
+
+
+def _broken_off_again(earlier: Stored, test: Measurement, verdict: RowVerdict) -> Record:
+    """Return the record of an earlier gate with the verdict on a further one that broke off."""
+    record = store.read_whole(earlier.path)
+    said = f"the gate of {test.started:%Y-%m-%d %H:%M} UTC had a fault, and the starts before it stay: {verdict.reason}"
+    return record.model_copy(
+        update={
+            "verdict_reason": said,
+            "verdict_code": verdict.code,
+            "capture": test.capture or record.capture,
+            "notes": [*record.notes, *test.notes],
+        }
+    )
 
 
 def _place_of(environment: Environment) -> tuple[Any, ...]:

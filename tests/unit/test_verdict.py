@@ -112,6 +112,14 @@ def serving(outcome: Outcome, rate: float) -> Outcome:
     return replace(outcome, figures={**outcome.figures, "saturation_cps": Estimate(rate, "connections/s")})
 
 
+#: A connection more than the share that may be lost of so few.
+FEW = made_up_floor(">= 400", pps=None)
+
+
+def losing_one_of_few() -> Outcome:
+    return gate(RunnerOf(lambda load, duration: seen(load=load, duration=duration, loss=1 / 2_020)), 404)
+
+
 def late() -> Outcome:
     limits = {"loss_ratio": 0.0002, "connect_time_p99": 0.005}
     return gate(runner_of(lambda load, duration: seen(load=load, duration=duration, p99_us=10_000, conditions=limits)))
@@ -193,6 +201,9 @@ CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
         gated(60_000, generator_limit=1_000), FLOOR, None, NOT_MEASURED, Code.INVALID, None),
     "a gate that broke": (broken(), FLOOR, None, NOT_MEASURED, Code.FAULT, None),
     "a gate near the ceiling": (gated(45_000), FLOOR, 49_000, NOT_MEASURED, Code.NEAR_CEILING, None),
+    **{f"a gate of few that held, after a search that {limited_by} ended": (
+        outcome_of(found(0, limited_by)).merged(losing_one_of_few()), FEW, None, MET, Code.SPRT, 1)
+       for limited_by in ("dut", "generator")},
     "trials held, figure below": (sprt(True, "3 of 3 held", 47_000.0), FLOOR, None, MET, Code.SPRT, 0),
     "trials failed, figure above": (sprt(False, "3 of 3 failed"), FLOOR, None, MISSED, Code.SPRT, 0),
     "trials too close": (sprt(None, "this machine scatters"), FLOOR, None, NOT_MEASURED, Code.SPRT, None),
@@ -325,6 +336,9 @@ DOUBTS: dict[str, tuple[object, Floor, dict[str, Any], str, Code]] = {
     "a smoke test on a new kind, all lost": (SILENT, SMOKE, {"machine": ON_ZEN_3}, MISSED, Code.SPRT),
     # Repetitions that do not agree.
     "apart": (SCATTERED, FLOOR, {"max_spread": 0.2}, NOT_MEASURED, Code.SCATTERED),
+    "apart, and a gate above their middle": (
+        outcome_of(SCATTERED).merged(gate(SimulatedDut(1e6), 390_000)), FLOOR, {"max_spread": 0.2}, NOT_MEASURED,
+        Code.SCATTERED),
     "as near as may be": (SCATTERED, FLOOR, {"max_spread": 0.3}, MET, Code.FIGURE),
     "apart, as no campaign forbids": (SCATTERED, FLOOR, {}, MET, Code.FIGURE),
     "one alone": (found(381_000), FLOOR, {"max_spread": 0.01}, MET, Code.FIGURE),

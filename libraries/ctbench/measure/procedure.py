@@ -191,23 +191,28 @@ class Outcome:
 
     def merged(self, later: "Outcome") -> "Outcome":
         """Merge this outcome with a later one of the same test. Where both have a figure the earlier one counts, unless
-        the later one held a higher rate. The test ends as the weightier of both did: a fault weighs most, then a rate,
-        a ratio, a detail."""
+        the later one held a higher rate: then its conditions count too. The test ends as the weightier of both did: a
+        fault weighs most, then a rate, a ratio, a detail."""
         speaks = max(self, later, key=lambda each: each._weight)
         raised = later.kept_conditions and later._above(self)
+        figures = {**self.figures, **later.figures} if raised else {**later.figures, **self.figures}
+        if raised and self.result and self.result.samples:  # that one load held brings no searches nearer together
+            name = self.metric.name
+            figures[name] = replace(figures[name], samples=self.result.samples)
         return replace(
             speaks,
-            figures={**self.figures, **later.figures} if raised else {**later.figures, **self.figures},
+            figures=figures,
+            kept_conditions=raised or speaks.kept_conditions,
             trials=(*self.trials, *later.trials),
             verdicts={**later.verdicts, **self.verdicts},
             evidence=merge(self.evidence, later.evidence),
         )
 
     def _above(self, other: "Outcome") -> bool:
-        """True where both looked for the same rate, and this one found a higher one."""
+        """True where both looked for the same rate, and this one found a higher one, or the only one."""
         same_rate = self.metric is other.metric and self.metric in RATE_OF.values()
         found, known = self.result, other.result
-        return bool(same_rate and found and known and found.value > known.value)
+        return bool(same_rate and found and (known is None or found.value > known.value))
 
     @property
     def _weight(self) -> int:

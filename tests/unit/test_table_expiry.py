@@ -118,6 +118,8 @@ class Settling(TableDouble):
     since: float = 5.0
     takes: float = 0.0
     loss: float = 0.0
+    #: Rates at which it does not tell its entries.
+    silent_at: tuple[float, ...] = ()
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         self.rate, self.duration = load.per_s, duration_s
@@ -143,7 +145,7 @@ def samples(monkeypatch: pytest.MonkeyPatch) -> None:
             return seen
         every_s = table_expiry.STEADY_EVERY_S
         times = [number * every_s for number in range(int(dut.duration / every_s) + 5)]
-        values: list[float | None] = [dut.seen(at) for at in times]
+        values: list[float | None] = [None if dut.rate in dut.silent_at else dut.seen(at) for at in times]
         return replace(seen, samples=(Samples("table_entries", "entries", every_s, values),))
 
     monkeypatch.setattr(TrialRunner, "watch", watched)
@@ -202,6 +204,15 @@ def test_a_rate_that_is_not_held_keeps_no_promise_and_is_the_last_one() -> None:
     found = settled(Settling(loss=0.3))
     assert kept(found) == dict.fromkeys(LIMITS, False)
     assert [each.load for each in found.trials] == [1000]
+
+
+@pytest.mark.parametrize("silent_at", [(1000,), (1000, 2000)])
+def test_a_level_that_the_dut_does_not_tell_is_not_measured_and_no_number(silent_at: tuple[float, ...]) -> None:
+    found = settled(Settling(silent_at=silent_at))
+    assert (found.figures, found.verdicts, found.limited_by) == ({}, {}, "dut")
+    assert len(found.trials) == 2 and len(found.evidence.table) == 2 * (2 - len(silent_at))
+    # A load that is not held is missed all the same.
+    assert set(kept(settled(Settling(silent_at=silent_at, loss=0.3))).values()) == {False}
 
 
 def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:

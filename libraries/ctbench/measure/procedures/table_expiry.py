@@ -211,8 +211,9 @@ def _steady(bench: Bench, trials: Trials) -> Outcome:
         ends = (("most", level.full, level.most), ("least", level.left, level.least))
         trials.keep(
             table=[
-                TableCount(trial=number, moment=f"{end} at {at}", expected=round(due), found=round(there or 0))
+                TableCount(trial=number, moment=f"{end} at {at}", expected=round(due), found=round(there))
                 for end, due, there in ends
+                if there is not None
             ]
         )
         return seen
@@ -225,6 +226,8 @@ def _steady(bench: Bench, trials: Trials) -> Outcome:
     left_out = ", ".join(format_rate(per_s) for per_s in _wanted(bench) if per_s not in fitting)
     room = [f"not tried, because the table or the generator is too small for that: {left_out}"] if left_out else []
     reason = seen.reason if not seen.good else "; ".join([*map(str, levels), *room])
+    if seen.good and any(level.most is None for level in levels):
+        return Outcome.nothing(MOST, "dut", reason)
     values: dict[str, float | None] = {"table_level": levels[-1].mean, "table_slope": levels[-1].slope}
     return conclude(bench, seen, (MOST, LEAST, SWEEP), values | _worst(levels), reason, right=seen.good)
 

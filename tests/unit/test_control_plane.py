@@ -57,8 +57,9 @@ class FakePlane(simulated.HealthyDut):
     #: Of the load alone: what it loses, and why its generator is the limit.
     alone_loss: float = 0.0
     alone_limited: str = ""
-    #: What the control plane answers in the place of working, and what ends the trial.
+    #: What the control plane answers in the place of working, and when; and what ends the trial.
     refused: str = ""
+    refuses: Callable[[int], bool] = lambda _number: True
     dies: str = ""
     done: int = 0
     #: Flows that its datapath says it may have, how many it was told, and how often a round was forced.
@@ -78,14 +79,19 @@ class FakePlane(simulated.HealthyDut):
     def control_plane(self) -> "FakePlane":
         return self
 
-    def add_port(self, name: str) -> Done:
+    def work(self) -> None:
         self.done += 1
+        if self.refused and self.refuses(self.done):
+            raise TestbedError(self.refused)
+
+    def add_port(self, name: str) -> Done:
+        self.work()
         self.ports.append(name)
         return Done(0.2, 0)
 
     def delete_port(self, name: str) -> Done:
-        self.done += 1
-        self.ports.remove(name)
+        self.work()
+        self.delete_ports([name])
         return Done(0.1, 0)
 
     def check_port(self, name: str) -> None:
@@ -96,9 +102,7 @@ class FakePlane(simulated.HealthyDut):
         self.ports = [name for name in self.ports if name not in names]
 
     def dump_connections(self) -> Done:
-        self.done += 1
-        if self.refused:
-            raise TestbedError(self.refused)
+        self.work()
         return Done(self.takes(self.done), self.size)
 
     def revalidation(self) -> Revalidation:
@@ -193,6 +197,18 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
         (FakePlane(seen=False), {"main_thread_longest": "<= 1us"}, "not measured", Code.NOTHING),
         (FakePlane(size=5_000), {}, "not measured", Code.NOTHING),
         (FakePlane(works=12, refused="`ovs-appctl` failed"), {}, "not measured", Code.NOTHING),
+        (
+            FakePlane(works=60, refused="`ovs-appctl` failed", refuses=lambda number: number % 10 > 0),
+            {"dump_time": "<= 2s"},
+            "not measured",
+            Code.FAULT,
+        ),
+        (
+            FakePlane(works=60, refused="`ovs-appctl` failed", refuses=lambda number: number % 10 > 0),
+            {"dump_time": "<= 50ms"},
+            "missed",
+            Code.INTERVAL,
+        ),
     ],
 )
 def test_a_promise_is_decided_by_its_evidence(dut: FakePlane, promised: dict[str, str], word: str, code: Code) -> None:
@@ -202,6 +218,12 @@ def test_a_promise_is_decided_by_its_evidence(dut: FakePlane, promised: dict[str
         [] if word == "met" else list(promised) or ["dump_time"]
     )
     assert bool(found.figures) == bool(promised)
+
+
+def test_a_table_that_the_load_has_not_filled_yet_fails_no_dump() -> None:
+    dut = FakePlane(refused="printed no connection", refuses=lambda number: number < 5)
+    found, verdict = measured(dut, control_plane.TABLE_DUMP, dump_time="<= 2s")
+    assert (found.evidence.control[0].number, verdict.word) == (dut.done - 4, "met")
 
 
 def test_what_does_little_says_nothing() -> None:
@@ -301,6 +323,17 @@ def test_ports_that_take_long_to_be_added_or_deleted_are_missed_and_none_is_left
     assert (dut.ports, dut.checked) == ([], ["pod0"])
 
 
+def test_ports_of_which_one_was_not_added_are_not_met() -> None:
+    dut = FakePlane(works=30, refused="`ovs-vsctl add-port` failed", refuses=lambda number: number == 3)
+    found, verdict = measured(dut, control_plane.PORT_CHURN, port_add_time="<= 250ms", port_delete_time="<= 50ms")
+    assert {name: (each.kept, each.code) for name, each in found.verdicts.items()} == {
+        "port_add_time": (None, Code.FAULT),
+        "port_delete_time": (False, Code.INTERVAL),
+    }
+    assert f"1 of {dut.done - 2} failed: `ovs-vsctl add-port` failed" in found.reason
+    assert verdict.word == "missed"
+
+
 def test_of_each_period_the_collection_is_the_most_time_that_the_main_thread_took_in_one_go() -> None:
     first = [(0.0, 0.0), (1.0, 0.0), (1.02, 0.01), (1.04, 0.02), (2.0, 0.02), (2.02, 0.021)]
     second = [(6.0, 0.021), (6.02, 0.051), (9.0, 0.051)]
@@ -329,6 +362,8 @@ class Dumping(TableDouble):
     #: Of its entries, those that are printed.
     prints: float = 1.0
     declines: str = ""
+    #: Which of the dumps it declines, numbered from 1 on.
+    declined: range = range(1, 10**9)
     dumps: int = 0
     dies: bool = False
     deaf: int = 0
@@ -349,7 +384,7 @@ class Dumping(TableDouble):
         time.sleep(0.001)
         self.dumps += 1
         self.mute = self.deaf
-        if self.declines:
+        if self.declines and self.dumps in self.declined:
             raise TestbedError(self.declines)
         return Done(self.takes, self.entries * self.prints)
 
@@ -411,6 +446,15 @@ def test_a_main_thread_that_answers_nothing_while_the_table_is_printed_is_missed
     assert word == "met" or "longest main-thread stall" in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("takes", "word", "code"), [(0.1, "not measured", Code.FAULT), (61.0, "missed", Code.INTERVAL)]
+)
+def test_a_dump_that_fails_among_others_is_not_met(takes: float, word: str, code: Code) -> None:
+    verdict = judged_dump(Dumping(takes=takes, declines="printed no connection", declined=range(2, 3)))
+    assert (verdict.word, verdict.code) == (word, code), verdict.reason
+    assert [each.metric for each in verdict.thresholds if not each.met] == ["dump_time"]
+
+
 def test_a_main_thread_that_cannot_be_seen_is_not_measured_where_the_dump_is_missed_too() -> None:
     verdict = judged_dump(Dumping(seen=False, takes=61.0), main_thread_longest=1e-6)
     assert (verdict.word, verdict.code) == ("missed", Code.INTERVAL), verdict.reason
@@ -447,8 +491,9 @@ class Removing(TableDouble):
     limit: int = 1_000_000
     takes: float = 0.02
     loss: float = 0.0
-    #: The rounds in which it is lost, numbered from 1 on.
+    #: The rounds in which it is lost, and in which connections wait for 400 ms, numbered from 1 on.
     loses_in: range = range(1, 100)
+    waits_in: range = range(0)
     #: What a removal leaves although it has to go, takes although it has to stay, and how often it was told.
     spares: int = 0
     more: int = 0
@@ -478,7 +523,8 @@ class Removing(TableDouble):
         while len(self.told) < wanted and time.monotonic() < end:
             time.sleep(0.001)
         loss = self.loss if self.beside in self.loses_in else 0.0
-        self.trial = simulated.made_up_trial(load.per_s, duration_s, loss=loss)
+        p99_us = 400_000.0 if self.beside in self.waits_in else 200.0
+        self.trial = simulated.made_up_trial(load.per_s, duration_s, loss=loss, p99_us=p99_us)
         return self.trial
 
     def begin_trial(self) -> None:
@@ -570,6 +616,23 @@ def test_a_removal_that_takes_too_long_or_disturbs_the_load_is_missed(
     assert (verdict.word, verdict.code) == ("missed", code)
     assert [each.metric for each in verdict.thresholds if not each.met] == [missed]
     assert found.figures[missed].value == pytest.approx(value)
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.005, 0.05])
+def test_a_load_that_waits_in_another_round_than_it_loses_in_is_missed(loss: float) -> None:
+    dut = Removing(loss=loss, loses_in=range(1, 2), waits_in=range(2, 3))
+    found, verdict = removed(TABLE_REMOVAL, dut, loss_meanwhile="<= 1%", connect_time_meanwhile="<= 5ms")
+    assert found.figures["loss_meanwhile"].value == pytest.approx(loss)
+    assert found.figures["connect_time_meanwhile"].value == pytest.approx(0.4)
+    missed = ["loss_meanwhile"] * (loss > 0.01) + ["connect_time_meanwhile"]
+    assert [each.metric for each in verdict.thresholds if not each.met] == missed
+    assert verdict.word == "missed"
+
+
+def test_entries_that_are_used_up_fail_no_removal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal, "_KNOWN", 4)
+    found, verdict = removed(ENTRY_REMOVAL, Removing())
+    assert (found.evidence.control[0].number, verdict.word) == (3, "met")
 
 
 def test_a_table_that_was_not_filled_says_nothing() -> None:

@@ -117,7 +117,7 @@ FEW = made_up_floor(">= 400", pps=None)
 
 
 def losing_one_of_few() -> Outcome:
-    return gate(RunnerOf(lambda load, duration: seen(load=load, duration=duration, loss=1 / 2_020)), 404)
+    return gate(runner_of(lambda load, duration: seen(load=load, duration=duration, loss=1 / 2_020)), 404)
 
 
 def late() -> Outcome:

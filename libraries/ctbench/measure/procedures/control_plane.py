@@ -25,9 +25,16 @@ from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, PACKETS, Metric
 from ctbench.results.record_model import Estimate
 from ctbench.results.statistics import median_interval, within
-from ctbench.results.verdict import Code, Verdict, by_figure, by_interval, by_loss
+from ctbench.results.verdict import Code, Verdict, by_figure, by_interval, by_loss, weakest
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import PacketProfile
+
+#: Share of what there should be: what was done with less came while the load still filled the DUT.
+LEAST_SIZE = 0.8
+
+
+class NothingLeft(TestbedError):
+    """Nothing is left that an action could be done with: it did not fail."""
 
 
 @dataclass(kw_only=True)
@@ -50,14 +57,23 @@ class Action(Probe):
     #: What it did that nothing may do, a sentence; and what is to be said besides its times. Empty where nothing.
     wrong: str = ""
     remark: str = ""
-    #: All that was done so far, by the metric of its time.
+    #: All that was done so far, by the metric of its time; and why each that failed did.
     done: dict[str, list[Done]] = field(default_factory=lambda: defaultdict(list))
+    errors: list[str] = field(default_factory=list)
 
     def before(self) -> None:
         self.begin(self)
 
     def sample(self) -> float:
-        return self.do(self)
+        try:
+            return self.do(self)
+        except NothingLeft:
+            raise
+        except TestbedError as error:
+            # While the load still fills the DUT, a table may be empty, and print nothing.
+            if not self.expected or any(map(self.full, self.done)):
+                self.errors.append(str(error))
+            raise
 
     def after(self) -> None:
         self.end(self)
@@ -66,6 +82,16 @@ class Action(Probe):
         """Record one action. Return its seconds."""
         self.done[metric].append(done)
         return done.seconds
+
+    def full(self, metric: str) -> list[Done]:
+        """Return what was done with enough to count."""
+        return [each for each in self.done[metric] if each.size >= LEAST_SIZE * self.expected]
+
+    @property
+    def failed(self) -> str:
+        """How many failed, and why the first of them did; empty where none did."""
+        tried = len(self.errors) + sum(map(len, self.done.values()))
+        return f"{len(self.errors)} of {tried} failed: {self.errors[0].rstrip('.')}" if self.errors else ""
 
 
 def table_dump(dut: Dut, expected: float, every_s: float = 0.4) -> Action:
@@ -174,8 +200,6 @@ def bursts(seen: Sequence[tuple[float, float]]) -> list[float]:
     return found
 
 
-#: Share of what there should be: what was done with less came while the load still filled the DUT.
-LEAST_SIZE = 0.8
 #: Times that say something.
 LEAST_DONE = 3
 #: What the load loses under the action is a figure: it does not end the trial.
@@ -233,19 +257,29 @@ def _measure(
 
     # Once: what the action took does not depend on who else lost packets, and is decided apart from them.
     made = [trials.make("beside", act, load.per_s, most=1) for _ in range(rounds)]
-    seen = max(made, key=lambda each: each.values["loss_ratio"])
     if action.wrong:
         broken = {metric.name: by_figure(metric, None, 0.0, action.wrong)}
         return Outcome(metric, {}, "dut", action.wrong, False, verdicts=broken)
-    least = LEAST_SIZE * action.expected
-    full = {name: [each for each in action.done[name] if each.size >= least] for name in times}
+    full = {name: action.full(name) for name in times}
     if few := next((name for name, done in full.items() if len(done) < LEAST_DONE), ""):
         return Outcome.nothing(metric, "dut", _too_few(action, few, len(full[few])))
     records = [control_record(action, name, done) for name, done in full.items()]
-    figures = {each.metric: each.figure for each in records} | main_thread(*watches) | _meanwhile(seen)
+    figures = {each.metric: each.figure for each in records}
     trials.keep(control=records)
-    verdicts = _decide(bench, figures, records, seen)
-    return Outcome(metric, figures, "dut", "; ".join(each.text for each in records), True, verdicts=verdicts)
+    verdicts: dict[str, Verdict] = {}
+    for each in records:
+        verdicts |= decide_time(bench, action, each)
+    # One round may lose the most of the load, and another one let it wait the longest.
+    by_round = [(seen, main_thread(*watches) | _meanwhile(seen)) for seen in made]
+    for name in (MAIN_THREAD, *MEANWHILE):
+        if known := [found[name] for _, found in by_round if name in found]:
+            figures[name] = max(known, key=lambda figure: figure.value)
+        if (limit := bench.floor.limit(name)) is not None:
+            judged = [meanwhile_kept(seen, METRICS[name], found.get(name), limit) for seen, found in by_round]
+            kept = weakest(verdict.kept for verdict in judged)
+            verdicts[name] = next(verdict for verdict in judged if verdict.kept is kept)
+    said = "; ".join(filter(None, [*(each.text for each in records), action.failed]))
+    return Outcome(metric, figures, "dut", said, True, verdicts=verdicts)
 
 
 def _limits(bench: Bench) -> Mapping[str, float]:
@@ -285,18 +319,14 @@ def _too_few(action: Action, metric: str, number: int) -> str:
     )
 
 
-def _decide(
-    bench: Bench, figures: Mapping[str, Estimate], records: Sequence[ControlRecord], seen: Observation
-) -> dict[str, Verdict]:
-    """Return the verdicts: on a time by the interval of its median, on main thread and load by the trial, unless the
-    generator was the limit there."""
-    found: dict[str, Verdict] = {}
-    for each in records:
-        limit, what = bench.floor.limit(each.metric), f"median of {each.number}"
-        found |= by_interval(METRICS[each.metric], figures[each.metric], limit, what)
-    for name in (MAIN_THREAD, *MEANWHILE):
-        if (limit := bench.floor.limit(name)) is not None:
-            found[name] = meanwhile_kept(seen, METRICS[name], figures.get(name), limit)
+def decide_time(bench: Bench, action: Action, record: ControlRecord) -> dict[str, Verdict]:
+    """Return the verdict on a time by the interval of its median; none where nothing is promised. What failed has no
+    time, which may be longer than all others: with it the promise may be missed, and is not met."""
+    limit, what = bench.floor.limit(record.metric), f"median of {record.number}"
+    found = by_interval(METRICS[record.metric], record.figure, limit, what)
+    if action.failed:
+        why = f"{METRICS[record.metric].title}: {action.failed}"
+        found |= {name: Verdict(None, Code.FAULT, why) for name, each in found.items() if each.kept}
     return found
 
 

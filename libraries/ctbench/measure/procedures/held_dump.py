@@ -11,7 +11,7 @@ from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures
 from ctbench.measure.procedures import control_plane
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import BLOCKED, CONNECTIONS, MAIN_THREAD, METRICS
-from ctbench.results.verdict import by_figure, by_interval
+from ctbench.results.verdict import by_figure
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold
 
@@ -51,7 +51,7 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
             made.count("dumped", opened.established)
             made.compare()
             trial = held.trial()
-        full = [each for each in done if each.size >= control_plane.LEAST_SIZE * load.connections]
+        full = dumps.full(METRIC.name)
         why = ""
         if wrong := refused(opened) or made.miscounted:
             why = f"the connections were not held: {wrong}"
@@ -73,10 +73,8 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
         return Outcome.nothing(METRIC, "dut", why)
     record = control_plane.control_record(dumps, METRIC.name, full)
     figures = {METRIC.name: record.figure} | figures_by_name(made.values)
-    said = f"{record.text}; {made.said}"
-    verdicts = by_interval(
-        METRIC, figures[METRIC.name], bench.floor.limit(METRIC.name), f"median of {record.number}"
-    ) | {
+    said = "; ".join(filter(None, (record.text, made.said, dumps.failed)))
+    verdicts = control_plane.decide_time(bench, dumps, record) | {
         name: by_figure(METRICS[name], figures[name].value, each.limit, said)
         for name, each in bench.floor.thresholds.items()
         if name in figures and name != METRIC.name

@@ -11,7 +11,7 @@ from ctbench.dut.base import Dut, wait_until
 from ctbench.dut.kind import Ability
 from ctbench.measure.held import LARGE_TABLE, others
 from ctbench.measure.procedure import Bench, Promise
-from ctbench.measure.procedures.control_plane import Action, timed
+from ctbench.measure.procedures.control_plane import Action, NothingLeft, timed
 from ctbench.results.metrics import CONNECTIONS
 from ctbench.traffic.loads import Hold, Load, Rate
 
@@ -47,7 +47,7 @@ def _prove_one(dut: Dut, known: _Known) -> tuple[str, int]:
 
 def _next_entry(known: _Known) -> TableEntry:
     if not known:
-        raise TestbedError("No entry is left that was not removed.")
+        raise NothingLeft("No entry is left that was not removed.")
     return known.pop()
 
 
@@ -65,7 +65,7 @@ def _prove_zone(dut: Dut, known: _Known) -> tuple[str, int]:
 
 def _next_zone(known: _Known) -> int:
     if not known:
-        raise TestbedError("No zone is left whose entries were not removed.")
+        raise NothingLeft("No zone is left whose entries were not removed.")
     zone = known[-1].zone
     known[:] = [entry for entry in known if entry.zone != zone]
     return zone

@@ -141,13 +141,13 @@ def seen(problems: tuple[Problem, ...] = (), conditions: Conditions = LIMITS, **
 
 
 def runner_of(trial: Callable[[float, float], Observation]) -> Any:
-    """A `Runner` whose trials are what a function of the rate and the seconds makes."""
+    """A runner whose trials are what a function of the rate and the seconds makes."""
     return SimpleNamespace(offer=lambda load, duration_s: trial(load.per_s, duration_s))
 
 
 @dataclass
 class SimulatedDut(HealthyDut):
-    """A DUT with a capacity, and its generator: a `Runner` and a `TrialGenerator`; remembers what it was offered. What
+    """A DUT with a capacity, and its generator: a runner and a `TrialGenerator`; remembers what it was offered. What
     is offered above the capacity is lost."""
 
     capacity: float

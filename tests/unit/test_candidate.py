@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MissingResource, NoPromise, TestbedError
+from ctbench.base.errors import ConfigError, Crashed, MissingResource, NoPromise, TestbedError
 from ctbench.base.paths import SUITES
 from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
@@ -231,6 +231,21 @@ def test_a_row_that_is_gated_again_and_breaks_off_keeps_the_starts_that_it_had(
         )
         assert ("The link was reset" in stored.record.verdict_reason) == broken
     assert found == [(Code.FAULT, True, 0, 4), (Code.FAULT, True, 0, 4), (Code.FAR, False, 4, 8)]
+
+
+def test_a_crash_after_the_starts_of_a_further_gate_counts_and_no_later_gate_hides_it(
+    simulated: SimulatedTestbed, installed: None
+) -> None:
+    simulated.programs = {"tested": "candidate", "other": "base"}
+    simulated.gate().measure(OVS, "short-lived")
+    first = leave_undecided(simulated.output, Code.TOO_CLOSE)
+    simulated.faults = {len(simulated.loads) + 5: Crashed("ovs-vswitchd was killed by SIGSEGV.")}
+    for _ in range(2):
+        again = simulated.gate()
+        again.goes_on(first.run_id)
+        record = again.measure(OVS, "short-lived")
+        assert (record.verdict, record.verdict_code) == ("not measured", Code.FAULT)
+        assert "SIGSEGV" in record.verdict_reason
 
 
 def test_a_row_that_is_gated_again_and_skipped_has_no_record(

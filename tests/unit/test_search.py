@@ -14,8 +14,7 @@ from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Bisection, Campaign, Mlr, SaturationSettings
 from ctbench.measure.mlr import Goal
 from ctbench.measure.observation import Observation
-from ctbench.measure.search import SearchResult, conclude, descend, repeat, search
-from ctbench.measure.trial import Trials
+from ctbench.measure.search import SearchResult, conclude, repeat, search
 from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
@@ -94,10 +93,7 @@ def test_what_breaks_ends_a_search_with_its_reason_and_the_trials_so_far(searchi
             return seen((Problem("fatal", "It broke."),), load=load)
         raise GeneratorError("It broke.")
 
-    if isinstance(searching, SaturationSettings):
-        result = descend(runner_of(breaks), TRUTH, HI, searching, Trials())
-    else:
-        result = search(runner_of(breaks), LO, HI, searching, hint=TRUTH)
+    result = search(runner_of(breaks), LO, HI, searching, hint=TRUTH)
     reason = f"It broke, in trial 2, at {format_rate(dut.loads[-1])}"
     assert (result.limited_by, result.reason, len(result.trials)) == ("fault", reason, 1 + dies)
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from ctbench.measure.campaign import Bisection, Mlr, SaturationSettings, SearchSettings
 from ctbench.measure.procedures.rates import BELOW_SATURATION
-from ctbench.measure.search import descend, search
-from ctbench.measure.trial import Trials
+from ctbench.measure.search import search
 from ctbench.traffic.loads import Saturation
 from tools.benchmarks.machine import Machine, quiet
 from tools.benchmarks.shared import SharedDut
@@ -106,11 +105,7 @@ def cell(contestant: Contestant, keys: dict[str, float], runs: int, least: float
         machine = Machine(seed=seed) if "ring" in keys else quiet()
         dut = SharedDut(truth, seed=seed, machine=machine, **keys)  # type: ignore[arg-type]
         hint, partial_drop = contestant.begin(dut, truth, dice), contestant.partial_drop
-        settings = contestant.settings
-        if isinstance(settings, SaturationSettings):
-            found = descend(dut, hint or end, end, settings, Trials())
-        else:
-            found = search(dut, 1e3, end, settings, hint=hint, partial_drop=partial_drop)
+        found = search(dut, 1e3, end, contestant.settings, hint=hint, partial_drop=partial_drop)
         duts.append(dut)
         errors.append(found.capacity / truth - 1)
     traffic, trials = (

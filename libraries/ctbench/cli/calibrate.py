@@ -78,7 +78,7 @@ class Calibration:
             check_writable(self.target.parent)  # permissions do not tell of a file system that is full
         except OSError as error:
             raise ConfigError(
-                f"{shown_path(self.target.parent)}: the SLA file cannot be written there ({error.strerror}).\n"
+                f"{shown_path(self.target.parent, ROOT)}: the SLA file cannot be written there ({error.strerror}).\n"
                 "  Expected a clone of the project that you may write to: make one for yourself."
             ) from None
         self.folders: list[Path] = list({folder.resolve(): folder for folder in options.folders}.values())
@@ -109,7 +109,7 @@ class Calibration:
         else:
             self._say_what_was_measured(records)
         named = self.target if INSTALLED else self.options.name
-        print(f"calibrate: {shown_path(self.target)} written. Use it with: ./run sla -v SLA:{named}")
+        print(f"calibrate: {shown_path(self.target, ROOT)} written. Use it with: ./run sla -v SLA:{named}")
         return ExitStatus.MET
 
     def _measure(self) -> int:
@@ -142,7 +142,7 @@ class Calibration:
             _refuse_existing(self.target, force=self.options.force)
             write_whole(self.target, text)
         except OSError as error:
-            raise ConfigError(f"{shown_path(self.target)}: cannot be written ({error.strerror}).") from None
+            raise ConfigError(f"{shown_path(self.target, ROOT)}: cannot be written ({error.strerror}).") from None
 
     def _say_what_is_kept(self) -> None:
         """Print how to continue with the complete runs, and how to make the file of them; nothing where none is
@@ -191,9 +191,9 @@ def _target(name: str, *, force: bool) -> Path:
 
 def _refuse_existing(target: Path, *, force: bool) -> None:
     if target.is_dir():
-        raise ConfigError(f"{shown_path(target)}: is a folder.\n  Expected another name.")
+        raise ConfigError(f"{shown_path(target, ROOT)}: is a folder.\n  Expected another name.")
     if os.path.lexists(target) and not force:
-        raise ConfigError(f"{shown_path(target)}: is there already. Choose another name, or add --force.")
+        raise ConfigError(f"{shown_path(target, ROOT)}: is there already. Choose another name, or add --force.")
 
 
 def _most_runs(text: str) -> int:

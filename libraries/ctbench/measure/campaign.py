@@ -272,6 +272,10 @@ class Campaign(YamlModel):
                 )
         return self
 
+    @property
+    def _source(self) -> str:
+        return self.file or f"campaign {self.name}"
+
     def limited_to(self, most: Mapping[str, float]) -> Self:
         """Return the campaign with its loads capped, per second, by kind of profile. `opened` caps the rate at which
         connections that stay open are opened."""
@@ -308,7 +312,7 @@ class Campaign(YamlModel):
         found = self.loads.get(profile.name) or self.loads.get(profile.kind)
         if found is None:
             raise ConfigError(
-                f"{self.file}: loads.{profile.name}: is missing.\n  Expected the range to search, for example "
+                f"{self._source}: loads.{profile.name}: is missing.\n  Expected the range to search, for example "
                 f"{{min: 1k, max: 100k}}, here or under {profile.kind}.{did_you_mean(profile.name, list(self.loads))}"
             )
         span = found.up_to(self.most.get(profile.kind))
@@ -320,7 +324,7 @@ class Campaign(YamlModel):
         packets = profile.flows * profile.ways
         if packets / span.min > _LONGEST_FIRST_PASS_S:
             raise ConfigError(
-                f"{self.file}: loads.{profile.name}.min: at {format_count(span.min)} packets/s a trial begins after "
+                f"{self._source}: loads.{profile.name}.min: at {format_count(span.min)} packets/s a trial begins after "
                 f"{format_duration(packets / span.min)}, when each of the {profile.flows} flows was sent once.\n"
                 f"  Expected a min of {format_count(packets / 60)} or so, or a profile with fewer flows."
             )

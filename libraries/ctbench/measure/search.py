@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ctbench.base.units import format_rate
-from ctbench.measure.campaign import Bisection, Mlr, SaturationSettings
+from ctbench.measure.campaign import Bisection, Mlr, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.trial import MOST_INVALID, TrialFault, TrialRunner, Trials
 from ctbench.results.evidence import GoalRecord
@@ -180,7 +180,7 @@ def search(
     runner: TrialRunner,
     lo: float,
     hi: float,
-    settings: Bisection | Mlr,
+    settings: SearchSettings,
     trials: Trials | None = None,
     *,
     hint: float | None = None,
@@ -197,6 +197,10 @@ def search(
     as its hint. A fatal problem of the DUT or a `TestbedError` of a trial ends the search with `limited_by="fault"`.
     """
     trials = trials or Trials()
+    if isinstance(settings, SaturationSettings):
+        if hint is None:
+            raise ValueError("no saturation rate to search below")
+        return descend(runner, hint, hi, settings, trials)
     if isinstance(settings, Mlr):
         # The library looks at the source of every module that was imported before it: half a second.
         from ctbench.measure.mlr import MlrSearch  # noqa: PLC0415

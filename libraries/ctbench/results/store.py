@@ -85,8 +85,8 @@ def rewrite(record: Record, path: Path) -> None:
 
 
 def set_aside(earlier: Iterable[Stored]) -> None:
-    """Let a record of a test that is measured again step aside, as `NAME.earlier`, `NAME-2.earlier` and so on: no
-    reader takes it for a record. Raises `OutputError` where it cannot."""
+    """Let the records of a test that is measured again step aside, as `NAME.earlier`, `NAME-2.earlier` and so on: no
+    reader takes them for records. Raises `OutputError` where they cannot."""
     for stored in earlier:
         with _writing(stored.path.parent):
             names = _numbered(stored.path.parent, stored.path.stem, ".earlier")

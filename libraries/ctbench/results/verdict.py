@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Literal
 
 from ctbench.results.floor import Threshold
-from ctbench.results.metrics import AT_HALF, COUNTED, METRICS, SERVED, Metric
+from ctbench.results.metrics import AT_HALF, COUNTED, LOSS_OF, METRICS, SERVED, Metric
 from ctbench.results.record_model import Estimate
 from ctbench.results.statistics import within
 from ctbench.traffic.generator import Side
@@ -291,6 +291,14 @@ def _open(says: Says, *codes: Code) -> Verdict | None:
     """Return *not measured*, by the first of these codes that applies."""
     said = ((code, says(code)) for code in codes)
     return next((Verdict(None, code, text) for code, text in said if text), None)
+
+
+def with_figure(each: Threshold, *, good: bool) -> Threshold:
+    """Return a promise, or a condition of trials, with `met` by its figure. `good`: a good trial measured it, so its
+    loss limit is kept even where a few losses are a larger share than that."""
+    metric, found = METRICS[each.metric], each.measured
+    lost_no_more = good and found is not None and metric in LOSS_OF.values()
+    return replace(each, met=lost_no_more or by_figure(metric, found, each.limit).kept is True)
 
 
 def excusable(each: Threshold, *, nothing_came: bool) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ctbench.base.errors import (
     ConfigError,
+    Crashed,
     MissingResource,
     TestbedError,
     UnknownAnswer,
@@ -120,7 +121,8 @@ class AcceptanceRun:
         SLA. Raises `ConfigError` for a missing floor or range and for files that contradict each other,
         `MissingResource` where the testbed lacks what the topology or its floor needs; no record is written then.
         Whatever breaks is a record with the trials made until then: *not measured*, or missed where a comparison was
-        lost before. The next test gets a fresh DUT. Raises `OutputError` where the record cannot be written.
+        lost before; of a further gate that the testbed broke off it is the earlier one, with its starts. The next test
+        gets a fresh DUT. Raises `OutputError` where the record cannot be written.
         """
         self.settings.require_asked(topology, [tag for tag in name.tags if tag not in name.asked])
         profile = self.profile(profile_name)
@@ -131,6 +133,7 @@ class AcceptanceRun:
         test = Measurement(name, topology, profile, self.settings.campaign, floor, planned, rules_of(topology))
         if (before := self._measured_before(test)) is not None:
             return before
+        kept: Stored | None = None
         try:
             verdict = self._measure(test)
         except Exception as error:
@@ -140,11 +143,13 @@ class AcceptanceRun:
                 raise
             code = Code.UNKNOWN_ANSWER if isinstance(error, UnknownAnswer) else Code.FAULT
             verdict = self._broke_off(test, sentence_of(error, self.output), code)
+            # A further gate that the testbed broke off takes no starts away: the record that has them stays. One that a
+            # crash of the candidate broke off counts.
+            if verdict.kept is None and not isinstance(error, Crashed) and test.earlier:
+                kept = test.earlier.pop()
         try:
             if test.broke_off or verdict.word == "missed":
                 self._session.capture(test)
-            # A further gate that broke off takes no starts away: the record that has them stays.
-            kept = test.earlier.pop() if test.earlier and test.broke_off and verdict.kept is None else None
             if kept:
                 record = _broken_off_again(kept, test, verdict)
             else:

@@ -88,7 +88,7 @@ def _line_rate(testbed: TestbedConfig, profile: Profile, dut: DutConfig) -> Iter
     links = f"{pairs} pairs of links" if pairs > 1 else "links"
     yield LoadLimit(
         rate,
-        f"{testbed.file}: {links} of {speed:g} Gbit/s carry at most {format_count(rate)} {profile.kind}/s "
+        f"{_file(testbed)}: {links} of {speed:g} Gbit/s carry at most {format_count(rate)} {profile.kind}/s "
         f"of profile {profile.name}",
         ConfigError,
         "\n  Expected a lower floor, or faster cards (ports.speed_gbit).",
@@ -157,6 +157,10 @@ def _connection_table(campaign: Campaign, topology: Topology, floor: Floor, dut:
         MissingResource,
         known.remedy.format(entries=round(floor.load(0.0) * stay_s * 1.1)),
     )
+
+
+def _file(settings: TestbedConfig) -> str:
+    return settings.file or f"testbed {settings.name}"
 
 
 def require_ip_version(topology: Topology, profile: Profile) -> None:

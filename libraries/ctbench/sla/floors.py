@@ -367,7 +367,7 @@ class Floors(YamlModel):
             return with_packets(derive(self._complete(topology, base, metric, own, build), base, profile))
         meant = did_you_mean(profile.name, list(profiles)) if profiles else did_you_mean(key, list(self.floors))
         raise NoPromise(
-            f"{self.file}: {key}.{profile.name}: is missing.\n  Expected a line such as {profile.name}: "
+            f"{self._source}: {key}.{profile.name}: is missing.\n  Expected a line such as {profile.name}: "
             f"{{{_example(metric)}}} below this topology.{meant}"
         )
 
@@ -390,6 +390,10 @@ class Floors(YamlModel):
         own = {topology.key: {profile.name: made}}
         return self.model_copy(update={"floors": own, "source": OF_THE_ROW, "machine": None, "known_kinds": []})
 
+    @property
+    def _source(self) -> str:
+        return self.file or f"SLA {self.name}"
+
     def _complete(
         self, topology: Topology, profile: Profile, metric: Metric, own: Collection[str], build: str | None
     ) -> Floor:
@@ -405,7 +409,7 @@ class Floors(YamlModel):
                 thresholds.pop("ratio", None)
         else:
             thresholds.pop("memory_of_build", None)
-        where, is_rate = f"{self.file}: {key}.{profile.name}", metric is RATE_OF[profile.kind]
+        where, is_rate = f"{self._source}: {key}.{profile.name}", metric is RATE_OF[profile.kind]
         for name in thresholds:
             if profile.kind not in METRICS[name].profiles:
                 raise ConfigError(

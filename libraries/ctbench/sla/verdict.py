@@ -14,7 +14,7 @@ from ctbench.measure.procedure import Outcome
 from ctbench.results.environment import MachineFacts
 from ctbench.results.evidence import held_for
 from ctbench.results.floor import Floor, Threshold
-from ctbench.results.metrics import AT_HALF, COSTS, LASTS_S, LOSS_OF, METRICS, OFFERED, RATE_OF, SATURATION_OF, SERVED
+from ctbench.results.metrics import AT_HALF, COSTS, LASTS_S, METRICS, OFFERED, RATE_OF, SATURATION_OF, SERVED
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import (
     Code,
@@ -28,6 +28,7 @@ from ctbench.results.verdict import (
     of_row,
     saturates,
     says_nothing,
+    with_figure,
 )
 
 
@@ -175,16 +176,14 @@ def compare(figures: Mapping[str, Estimate], floor: Floor, *, good: bool = False
 def _compared(threshold: Threshold, figure: Estimate | None, *, good: bool) -> Threshold:
     value = figure.value if figure else None
     relative = figure if threshold.kind != "absolute" else None
-    metric = METRICS[threshold.metric]
-    lost_no_more = good and value is not None and metric in LOSS_OF.values()
-    return replace(
+    compared = replace(
         threshold,
         measured=value,
         low=relative.low if relative else None,
         high=relative.high if relative else None,
-        margin_pct=None if value is None else metric.margin_pct(value, threshold.limit),
-        met=lost_no_more or by_figure(metric, value, threshold.limit).kept is True,
+        margin_pct=None if value is None else METRICS[threshold.metric].margin_pct(value, threshold.limit),
     )
+    return with_figure(compared, good=good)
 
 
 # What is so of a row, or of one of its thresholds: empty where it is not.

@@ -238,7 +238,7 @@ class AtFloor(OfRate):
         return 2 * self.how.trial_duration
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Try the floor. Raise `ConfigError` where no rate is promised."""
+        """Try the floor."""
         load = bench.floor.load(self.how.headroom)
         known = known_rates(bench.earlier, bench.profile)
         test = SequentialTest(bench.runner, load, self.how.trial_duration, known, trials, bench.rate_metric)

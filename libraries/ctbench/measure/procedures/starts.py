@@ -105,9 +105,10 @@ class _Samples(Comparison):
             return
         looked = len(self.looks) + (known.shared_looks or len(known.looks))
         self._budget = replace(self._budget, looks=looked)
-        for each in known.starts:
+        counted = [each for each in known.starts if each.found]
+        for each in counted:
             self._count(each)
-        self._earlier, self.backlogs = len(known.starts), known.served == "from backlogs"
+        self._earlier, self.backlogs = len(counted), known.served == "from backlogs"
         self.looks, self._own = [len(self.logs) + each for each in self.looks], len(self.logs) + self._own
         self.notes[f"{len(self.logs)} of these {self.counts} were made by an earlier gate of this row."] = None
 

@@ -3,6 +3,7 @@ removed from a large table; the figures, what each promise is decided by, and wh
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -60,8 +61,12 @@ class FakePlane(simulated.HealthyDut):
     #: What the control plane answers in the place of working, and when; and what ends the trial.
     refused: str = ""
     refuses: Callable[[int], bool] = lambda _number: True
+    error: type[Exception] = TestbedError
     dies: str = ""
     done: int = 0
+    #: How often its entries are counted before the load makes the first; and were counted.
+    empty_for: int = 0
+    counted: int = 0
     #: Flows that its datapath says it may have, how many it was told, and how often a round was forced.
     limit: int = 200_000
     allowed: int = 0
@@ -82,7 +87,11 @@ class FakePlane(simulated.HealthyDut):
     def work(self) -> None:
         self.done += 1
         if self.refused and self.refuses(self.done):
-            raise TestbedError(self.refused)
+            raise self.error(self.refused)
+
+    def connections(self) -> int:
+        self.counted += 1
+        return 0 if self.counted <= self.empty_for else round(self.size)
 
     def add_port(self, name: str) -> Done:
         self.work()
@@ -209,6 +218,16 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
             "missed",
             Code.INTERVAL,
         ),
+        # The first ones, before any was printed; and answers that are no number.
+        *(
+            (
+                FakePlane(works=62, refused="`ovs-appctl` failed", refuses=lambda number: number <= 56, error=error),
+                {"dump_time": "<= 2s"},
+                "not measured",
+                Code.FAULT,
+            )
+            for error in (TestbedError, ValueError)
+        ),
     ],
 )
 def test_a_promise_is_decided_by_its_evidence(dut: FakePlane, promised: dict[str, str], word: str, code: Code) -> None:
@@ -221,9 +240,10 @@ def test_a_promise_is_decided_by_its_evidence(dut: FakePlane, promised: dict[str
 
 
 def test_a_table_that_the_load_has_not_filled_yet_fails_no_dump() -> None:
-    dut = FakePlane(refused="printed no connection", refuses=lambda number: number < 5)
+    dut = FakePlane(empty_for=4)
     found, verdict = measured(dut, control_plane.TABLE_DUMP, dump_time="<= 2s")
-    assert (found.evidence.control[0].number, verdict.word) == (dut.done - 4, "met")
+    assert (found.evidence.control[0].number, verdict.word) == (dut.done, "met")
+    assert dut.counted == dut.done + 4
 
 
 def test_what_does_little_says_nothing() -> None:
@@ -330,7 +350,7 @@ def test_ports_of_which_one_was_not_added_are_not_met() -> None:
         "port_add_time": (None, Code.FAULT),
         "port_delete_time": (False, Code.INTERVAL),
     }
-    assert f"1 of {dut.done - 2} failed: `ovs-vsctl add-port` failed" in found.reason
+    assert f"1 of {dut.done - 2} tries failed: `ovs-vsctl add-port` failed" in found.reason
     assert verdict.word == "missed"
 
 
@@ -340,6 +360,17 @@ def test_of_each_period_the_collection_is_the_most_time_that_the_main_thread_too
     begun = [(11.0, 0.051), (11.02, 0.951)]
     assert control_plane.bursts([*first, *second, *begun]) == pytest.approx([0.02, 0.03])
     assert control_plane.bursts([]) == control_plane.bursts(first) == []
+
+
+def test_of_the_looks_for_collections_those_that_failed_are_counted() -> None:
+    plane = FakePlane()
+    action = control_plane.statistics_of(plane, 100)
+    for look in range(20):
+        plane.seen = look % 5 > 0
+        with suppress(TestbedError):
+            action.sample()
+    action.end(action)
+    assert action.failed.startswith("4 of 20 ")
 
 
 def test_more_revalidators_or_handlers_than_cpus_for_them_are_more_than_this_machine_has() -> None:
@@ -446,11 +477,12 @@ def test_a_main_thread_that_answers_nothing_while_the_table_is_printed_is_missed
     assert word == "met" or "longest main-thread stall" in verdict.reason
 
 
+@pytest.mark.parametrize("declined", [range(1, 3), range(2, 3)])
 @pytest.mark.parametrize(
     ("takes", "word", "code"), [(0.1, "not measured", Code.FAULT), (61.0, "missed", Code.INTERVAL)]
 )
-def test_a_dump_that_fails_among_others_is_not_met(takes: float, word: str, code: Code) -> None:
-    verdict = judged_dump(Dumping(takes=takes, declines="printed no connection", declined=range(2, 3)))
+def test_a_dump_that_fails_among_others_is_not_met(takes: float, word: str, code: Code, declined: range) -> None:
+    verdict = judged_dump(Dumping(takes=takes, declines="printed no connection", declined=declined))
     assert (verdict.word, verdict.code) == (word, code), verdict.reason
     assert [each.metric for each in verdict.thresholds if not each.met] == ["dump_time"]
 
@@ -497,6 +529,8 @@ class Removing(TableDouble):
     #: What a removal leaves although it has to go, takes although it has to stay, and how often it was told.
     spares: int = 0
     more: int = 0
+    #: The removals that it refuses, numbered from 1 on: that before the load is the first.
+    declined: range = range(0)
     told: list[str] = field(default_factory=list)
     beside: int = 0
     #: The last trial, and openings before `begin_trial` was called last.
@@ -510,6 +544,8 @@ class Removing(TableDouble):
     def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
         size = self.entries
         self.told.append("entry" if entry else "all" if zone is None else "zone")
+        if len(self.told) in self.declined:
+            raise TestbedError("refused")
         inside = 1 if entry else size if zone is None else len(self.list_entries(zone))
         self.entries -= max(0, inside - self.spares) + self.more
         return Done(self.takes, size)
@@ -627,6 +663,14 @@ def test_a_load_that_waits_in_another_round_than_it_loses_in_is_missed(loss: flo
     missed = ["loss_meanwhile"] * (loss > 0.01) + ["connect_time_meanwhile"]
     assert [each.metric for each in verdict.thresholds if not each.met] == missed
     assert verdict.word == "missed"
+
+
+def test_removals_of_which_the_first_fail_are_not_met() -> None:
+    found, _ = removed(ENTRY_REMOVAL, Removing(declined=range(2, 3)), **LOSS)
+    assert {name: (each.kept, each.code) for name, each in found.verdicts.items()} == {
+        "entry_removal_time": (None, Code.FAULT),
+        "loss_meanwhile": (True, Code.FIGURE),
+    }
 
 
 def test_entries_that_are_used_up_fail_no_removal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ class Code(StrEnum):
     GENERATOR = "generator-limit", _OPEN, "the traffic generator was the limit"
     NEAR_CEILING = "near-ceiling", _OPEN, "what was found is within 10 % of what the traffic generator can do"
     INVALID = "invalid-trials", _OPEN, "what else happened on the machine could have changed the trials"
-    FAULT = "fault", _OPEN, "the DUT, the generator or the testbed broke"
+    FAULT = "fault", _OPEN, "the DUT, generator, testbed or an action failed"
     UNKNOWN_ANSWER = "unknown-answer", _OPEN, "the DUT answered in a form that nothing here can read"
     NOTHING = "nothing-measured", _OPEN, "no figure was measured"
     UNPROVED = "counts-not-proved", _OPEN, "what was counted in the emulated machine was not proved"

@@ -34,7 +34,7 @@ LEAST_SIZE = 0.8
 
 
 class NothingLeft(TestbedError):
-    """Nothing is left that an action could be done with: it did not fail."""
+    """Nothing is there that an action could be done with: it did not fail."""
 
 
 @dataclass(kw_only=True)
@@ -57,8 +57,9 @@ class Action(Probe):
     #: What it did that nothing may do, a sentence; and what is to be said besides its times. Empty where nothing.
     wrong: str = ""
     remark: str = ""
-    #: All that was done so far, by the metric of its time; and why each that failed did.
+    #: All that was done so far, by the metric of its time; how many tries worked, and why each that failed did.
     done: dict[str, list[Done]] = field(default_factory=lambda: defaultdict(list))
+    worked: int = 0
     errors: list[str] = field(default_factory=list)
 
     def before(self) -> None:
@@ -66,14 +67,14 @@ class Action(Probe):
 
     def sample(self) -> float:
         try:
-            return self.do(self)
+            value = self.do(self)
         except NothingLeft:
             raise
-        except TestbedError as error:
-            # While the load still fills the DUT, a table may be empty, and print nothing.
-            if not self.expected or any(map(self.full, self.done)):
-                self.errors.append(str(error))
+        except (TestbedError, ValueError) as error:  # as `Sampling` has it
+            self.errors.append(str(error))
             raise
+        self.worked += 1
+        return value
 
     def after(self) -> None:
         self.end(self)
@@ -89,18 +90,22 @@ class Action(Probe):
 
     @property
     def failed(self) -> str:
-        """How many failed, and why the first of them did; empty where none did."""
-        tried = len(self.errors) + sum(map(len, self.done.values()))
-        return f"{len(self.errors)} of {tried} failed: {self.errors[0].rstrip('.')}" if self.errors else ""
+        """How many tries failed, and why the first of them did; empty where none did."""
+        tried = len(self.errors) + self.worked
+        return f"{len(self.errors)} of {tried} tries failed: {self.errors[0].rstrip('.')}" if self.errors else ""
 
 
-def table_dump(dut: Dut, expected: float, every_s: float = 0.4) -> Action:
-    """Return an action that dumps the connection table."""
+def table_dump(dut: Dut, expected: float, every_s: float = 0.4, *, fills: bool = False) -> Action:
+    """Return an action that dumps the connection table. `fills`: only the load fills it, which begins later and ends
+    sooner: an empty table is not dumped then, as a dump that prints nothing is one that failed."""
     name = "dump_time"
-    return Action(
-        name=name, every_s=every_s, title="dump", sizes="entries", expected=expected,
-        do=lambda action: action.did(name, dut.dump_connections()),
-    )  # fmt: skip
+
+    def do(action: Action) -> float:
+        if fills and not dut.connections():
+            raise NothingLeft("The load has no entry in the table.")
+        return action.did(name, dut.dump_connections())
+
+    return Action(name=name, every_s=every_s, title="dump", sizes="entries", expected=expected, do=do)
 
 
 def port_churn(plane: ControlPlane) -> Action:
@@ -393,7 +398,7 @@ TABLE_DUMP = timed(
     "table-dump",
     "prints the connection table beside a load that the device under test holds alone",
     ("dump_time",),
-    lambda bench: table_dump(bench.dut, entries_of(bench)),
+    lambda bench: table_dump(bench.dut, entries_of(bench), fills=True),
     abilities=("control plane", "dump"),
     promised=Promise("table dump time", "control plane", "dump"),
 )

@@ -215,6 +215,16 @@ def test_a_level_that_the_dut_does_not_tell_is_not_measured_and_no_number(silent
     assert set(kept(settled(Settling(silent_at=silent_at, loss=0.3))).values()) == {False}
 
 
+def test_a_level_that_breaks_a_promise_is_missed_where_another_one_is_not_told() -> None:
+    found = settled(Settling(swept=40.0, silent_at=(2000,)))
+    assert {name: (each.kept, each.code) for name, each in found.verdicts.items()} == {
+        "table_most": (False, Code.FIGURE),
+        "table_least": (None, Code.NOTHING),
+        "sweep_per_million": (None, Code.NOTHING),
+    }
+    assert found.figures["table_most"].value > LIMITS["table_most"]
+
+
 def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
     usual = table_bench(Settling(), limits=LIMITS, **OFFERED)
     small = replace(usual, most_held=40_000.0)

@@ -226,10 +226,20 @@ def _steady(bench: Bench, trials: Trials) -> Outcome:
     left_out = ", ".join(format_rate(per_s) for per_s in _wanted(bench) if per_s not in fitting)
     room = [f"not tried, because the table or the generator is too small for that: {left_out}"] if left_out else []
     reason = seen.reason if not seen.good else "; ".join([*map(str, levels), *room])
-    if seen.good and any(level.most is None for level in levels):
+    told = [level for level in levels if level.most is not None]
+    known = told or levels
+    values: dict[str, float | None] = {"table_level": known[-1].mean, "table_slope": known[-1].slope}
+    outcome = conclude(bench, seen, (MOST, LEAST, SWEEP), values | _worst(known), reason, right=seen.good)
+    if not seen.good or len(told) == len(levels):
+        return outcome
+    # A level that is not told may break a promise that the others keep.
+    verdicts = {
+        name: replace(each, kept=None, code=Code.NOTHING) if each.kept else each
+        for name, each in outcome.verdicts.items()
+    }
+    if not told or all(each.kept is None for each in verdicts.values()):
         return Outcome.nothing(MOST, "dut", reason)
-    values: dict[str, float | None] = {"table_level": levels[-1].mean, "table_slope": levels[-1].slope}
-    return conclude(bench, seen, (MOST, LEAST, SWEEP), values | _worst(levels), reason, right=seen.good)
+    return replace(outcome, verdicts=verdicts)
 
 
 #: Connections of a lifetime at a rate, for longer than they are remembered. As many are in the table then as begin in a

@@ -5,10 +5,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from ctbench.base.yaml_files import load
+from ctbench.doctor import system
 from ctbench.doctor.examine import CHECKS, checks_of
 from ctbench.dut.linux.dut import PROGRAMS
 from ctbench.dut.ovs.settings import OvsInstallation
@@ -225,6 +227,19 @@ OF_CPUS: dict[str, Said] = {
                                                   {machines.STAT: "cpu  700 0 200 50 0 0 0 50 0 0\ncpu0 1"})),
         "unknown", "5.0 % of the CPUs' time", ()),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("large", "small", "state"),
+    [(4, 1024, "ok"), (3, 2048, "ok"), (6, 0, "ok"), (3, 1024, "bad"), (3, 1536, "bad"), (5, 512, "bad")],
+)
+def test_a_dut_and_a_generator_may_have_hugepages_of_different_sizes(large: int, small: int, state: str) -> None:
+    sizes = ((HUGEPAGES, large), (HUGEPAGES.replace("1048576", "2048"), small))
+    files = {f"{path}/{each}_hugepages": str(pages) for path, pages in sizes for each in ("nr", "free")}
+    plan = Mock(hugepages_mb=6144, generator=Mock(hugepages_mb=4096), cards=(), is_lab=True)
+    (found,) = system.check_memory(Mock(plan=plan, facts=xeon_facts(files=files)))
+    assert found.state == state
+
 
 # What is installed, and what runs.
 

@@ -14,6 +14,7 @@ from ctbench.doctor.examine import CHECKS
 from ctbench.hosts import limits
 from ctbench.hosts.limits import NO_LIMITS, Limits, read_limits
 from ctbench.hosts.local import fate
+from ctbench.hosts.machine import Hugepages
 from ctbench.testbed import config
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.cpus import CpuPlan, plan_cpus
@@ -94,6 +95,14 @@ def test_the_doctor_names_a_limit_and_fails_one_that_is_too_low(of: Limits, stat
     found = local_row(of)
     assert found[0] == state
     assert str(of) in found[1] or not state
+
+
+@pytest.mark.parametrize(
+    ("large", "small", "state"), [(1, 512, "unknown"), (2, 0, "unknown"), (1, 511, "bad"), (0, 1024, "unknown")]
+)
+def test_each_of_two_duts_needs_hugepages_of_one_size(large: int, small: int, state: str) -> None:
+    pages = (Hugepages(1 << 20, large, large), Hugepages(2048, small, small), Hugepages(64, 500, 500))
+    assert local_row(Limits(memory_mb=1000), hugepages=pages)[0] == state
 
 
 def test_threads_that_poll_need_their_time_and_the_refusal_names_the_limit() -> None:

@@ -61,10 +61,11 @@ def _limits(plan: HostPlan, facts: HostFacts) -> Iterator[Finding]:
     has."""
     what, limits = "control group", facts.machine.limits
     polling = (plan.generator.cpus_needed if plan.generator else 0) + bool(plan.duts)
-    huge_mb = max((KINDS[dut.type].hugepages_mb(dut) for dut in plan.duts), default=0)
-    free_mb = sum(pages.size_kb * pages.free for pages in facts.machine.hugepages) >> 10
-    # Hugepages are not counted as memory of the group; one DUT alone takes half of what two do side by side.
-    needed_mb = LEAST_MB + (0 if free_mb >= huge_mb else huge_mb // 2)
+    # One DUT alone takes half of what two do side by side, all of it of one size of hugepages.
+    dut_mb = max((KINDS[dut.type].hugepages_mb(dut) for dut in plan.duts), default=0) // 2
+    room = sum((pages.size_kb * pages.free >> 10) // dut_mb for pages in facts.machine.hugepages) if dut_mb else 2
+    # Hugepages are not counted as memory of the group.
+    needed_mb = LEAST_MB + (0 if room >= 2 else dut_mb)
     lacks = [f"time of {polling} CPUs"] if limits.cpus is not None and limits.cpus < polling else []
     lacks += [f"{needed_mb} MiB"] if limits.memory_mb is not None and limits.memory_mb < needed_mb else []
     lacks += [f"{LEAST_TASKS} processes and threads"] if limits.tasks is not None and limits.tasks < LEAST_TASKS else []

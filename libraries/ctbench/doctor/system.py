@@ -104,7 +104,9 @@ def check_memory(site: Site) -> Iterator[Finding]:
     plan, facts = site.plan, site.facts
     needed = plan.hugepages_mb
     node = next((found for card in plan.cards if (found := numa_node(facts, card)) >= 0), 0)
-    total, free = (_megabytes(facts, node, name) for name in ("nr_hugepages", "free_hugepages"))
+    generator = plan.generator.hugepages_mb if plan.generator else 0
+    smaller = min(generator, needed - generator)
+    total, free = (_megabytes(facts, node, name, smaller) for name in ("nr_hugepages", "free_hugepages"))
     if not needed:
         yield unknown("hugepages", "not asked for")
     elif free >= needed:
@@ -121,11 +123,13 @@ def check_memory(site: Site) -> Iterator[Finding]:
         yield unknown("hugepages", f"{free} MiB free: the DUT will use ordinary pages, which are slower", advice)
 
 
-def _megabytes(facts: HostFacts, node: int, name: str) -> int:
+def _megabytes(facts: HostFacts, node: int, name: str, smaller: int) -> int:
+    """Return the MiB for a DUT and a generator; `smaller`: the need of the one that needs less."""
     pattern = rf"{NODE}/node{node}/hugepages/hugepages-(\d+)kB/{name}"
     found = ((re.fullmatch(pattern, path), text) for path, text in facts.files.items())
-    # DPDK's memory is of one size.
-    return max((int(match[1]) * int(text) for match, text in found if match), default=0) // 1024
+    # DPDK's memory is of one size; two programs may have different ones.
+    sizes = sorted((int(match[1]) * int(text) // 1024 for match, text in found if match), reverse=True)
+    return sum(sizes[:1]) + (smaller if sum(sizes[1:2]) >= smaller else 0)
 
 
 def _reserve(facts: HostFacts, needed: int) -> str:

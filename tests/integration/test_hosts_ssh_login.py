@@ -11,6 +11,7 @@ import pytest
 from integration.sshd import PASSWORD, PASSWORD_VARIABLE, TESTER, WITH_PASSWORD, Sshd, make_key, serving
 
 from ctbench.base.errors import ConfigError, TestbedError
+from ctbench.dut.base import wait_until
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh import SshHost
 
@@ -304,8 +305,7 @@ def test_what_a_login_prints_disturbs_nothing(ssh_host: SshHost, prints: str, tm
         done = ssh_host.run(["echo", "hello"])
         assert (done.stdout, done.stderr) == ("hello\n", "")
         started = ssh_host.start(["sh", "-c", "echo $$"], log=tmp_path / "log")
-        while started.is_running():
-            pass
+        assert wait_until(lambda: not started.is_running(), 10)
         assert (tmp_path / "log").read_text() == f"{started.pid}\n"
     finally:
         ssh_host.run(["sh", "-c", "rm -r ~/.ssh"])

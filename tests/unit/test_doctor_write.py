@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -354,7 +353,10 @@ def test_too_few_cards_and_a_host_out_of_reach_are_a_sentence(
     ):
         make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
 
-    monkeypatch.setattr(HostPool, "host", Mock(side_effect=TestbedError("dut: Name or service not known.")))
+    def unreachable(_: HostPool, name: str) -> Any:
+        raise TestbedError(f"{name}: Name or service not known.")
+
+    monkeypatch.setattr(HostPool, "host", unreachable)
     with pytest.raises(MissingResource, match=r"^dut: Name or service not known\.$"):
         make_testbed_file("mylab", "root@dut.lab", "")
 

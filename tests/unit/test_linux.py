@@ -166,7 +166,8 @@ def test_tables_of_legacy_are_named_and_leave_all_else_restored(version: str) ->
 
     router = LinuxRouterDut(Mock(run=run, read=lambda _: ""), Mock(), Mock(), interfaces=("ens0", "ens1"))
     router._sysctls.set({"net/ipv4/ip_forward": "1"})
-    router._found.affinities["/proc/irq/38/smp_affinity_list"] = "0-1"
+    router._found.links["ens0"] = (1500, True)
+    router._found.affinities["ens0"] = {"/proc/irq/38/smp_affinity_list": "0-1"}
     router._touched, asked[:] = True, []
     for _ in range(2):  # a run tries it again in the end
         with pytest.raises(TestbedError, match=f"filter in {file}"):
@@ -256,7 +257,7 @@ def test_a_cards_ring_is_read_back_and_given_back() -> None:
         ring = min(4096, int(argv[4])) if argv[1] == "-G" else ring
         return Completed(0, f"Current hardware settings:\nRX:\t{ring}\n" if argv[1] == "-g" else "", "")
 
-    links = CardLinks(IpRoute(Mock(run=run)), Found(), ("ens0", "ens1"))
+    links = CardLinks(IpRoute(Mock(run=run)), Found(links={"ens0": (1500, True)}), ("ens0", "ens1"))
     with pytest.raises(MissingResource, match="of ens0: asked 8192, and it has 4096 afterwards"):
         links._set("ens0", RING, "8192")
     assert (ring, links.facts()["ring"]["ens1"]) == (4096, "4096")
@@ -342,30 +343,38 @@ def test_a_card_that_goes_as_it_comes_up_or_between_two_trials_is_named(monkeypa
         router.begin_trial()
 
 
-def test_what_one_card_does_not_take_back_leaves_all_else_restored() -> None:
+@pytest.mark.parametrize(("mtu", "error"), [(1500, MissingResource), (70000, TestbedError)])
+def test_what_one_card_does_not_take_back_leaves_all_else_restored(mtu: int, error: type[Exception]) -> None:
     rings, asked = {"ens0": 512, "ens1": 512}, []
 
     def run(argv: Sequence[str], stdin: str = "", **_: object) -> Completed:
         asked.append((argv[0], stdin))
+        if "mtu 70000" in stdin:
+            raise TestbedError("mtu greater than device maximum")
         if argv[1] == "-G" and (argv[2] == "ens1" or int(argv[4]) > 512):  # ens0 keeps what it was given
             rings[argv[2]] = int(argv[4])
         return Completed(0, f"Current hardware settings:\nRX:\t{rings[argv[2]]}\n" if argv[1] == "-g" else "", "")
 
-    links = CardLinks(IpRoute(Mock(run=run)), Found(), ("ens0", "ens1"))
+    found = Found(links={"ens0": (mtu, True), "ens1": (1500, True)})
+    links = CardLinks(IpRoute(Mock(run=run)), found, ("ens0", "ens1"))
     for name in rings:
         links._set(name, RING, "1024")
-    links._found.affinities["/proc/irq/38/smp_affinity_list"] = "0-1"
-    with pytest.raises(MissingResource, match="of ens0: asked 512, and it has 1024"):
+    found.affinities["ens0"] = {"/proc/irq/38/smp_affinity_list": "0-1"}
+    with pytest.raises(error):
         links.remove()
+    assert ("ip", "link set ens0 up\n") in asked
     assert rings == {"ens0": 1024, "ens1": 512} and ("tee", "0-1") in asked
     links.remove()  # nothing is left to restore
+
+
+_LAB_SETTINGS = (*forwarding_sysctls(4, ()), *(f"net/ipv6/conf/{name}/disable_ipv6" for name in ("ens0", "ens1")))
 
 
 @dataclass
 class Lab(Settings):
     """A lab's host: its files below /run, and its cards, MTU and queues of each."""
 
-    values: dict[str, str] = field(default_factory=lambda: dict.fromkeys(forwarding_sysctls(4, ()), "0"))
+    values: dict[str, str] = field(default_factory=lambda: dict.fromkeys(_LAB_SETTINGS, "0"))
     files: dict[str, str] = field(default_factory=dict)
     cards: dict[str, list[str]] = field(default_factory=lambda: {"ens0": ["1500", "8"], "ens1": ["1500", "8"]})
     in_use: str = ""
@@ -419,16 +428,49 @@ def test_what_a_killed_run_left_on_a_labs_host_is_ended_and_restored_by_the_next
     killed = run_in(lab, *lab.cards)
     killed._sysctls.set(forwarding_sysctls(4, ()))
     killed._links.make(9000, 1, (1,))
+    own = {f"net/ipv6/conf/{name}/disable_ipv6": "1" for name in lab.cards}
+    killed._sysctls.set(own)
     assert (lab.values["net/ipv4/ip_forward"], *lab.cards.values()) == ("1", ["9000", "1"], ["9000", "1"])
     assert list(lab.files) == [FILE]
 
-    lab.in_use = "ens1"  # since then: it is left as it is
-    with pytest.raises(MissingResource, match="no interface"):  # of other cards: it ends there, and restores
-        run_in(lab, "ens2", "ens3").apply(Topology(datapath="linux-router", ruleset="forward"))
-
-    assert (lab.values, lab.cards) == (found.values, found.cards | {"ens1": ["9000", "1"]})
-    assert not lab.files
+    topology = Topology(datapath="linux-router", ruleset="forward")
+    changed = {name: [*card] for name, card in lab.cards.items()}
+    with pytest.raises(MissingResource, match="no interface"):  # of other cards: it ends there
+        run_in(lab, "ens2", "ens3").apply(topology)
+    assert (lab.values, lab.cards) == (found.values | own, changed)
     assert ended == [FOLDER]
+
+    lab.in_use = "ens1"  # since then: it is left as it is
+    again = run_in(lab, "ens0", "ens1", "ens2")
+    with pytest.raises(MissingResource):
+        again.apply(topology)
+    of_ens1 = {"net/ipv6/conf/ens1/disable_ipv6": "1"}
+    assert (lab.values, lab.cards) == (found.values | of_ens1, found.cards | {"ens1": ["9000", "1"]})
+
+    lab.in_use = ""
+    with pytest.raises(MissingResource, match="no interface ens2"):
+        again.apply(topology)
+    assert (lab.values, lab.cards, lab.files) == (found.values, found.cards, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"sysctls": {"net/ipv4/ip', "null", '{"links": {"ens0": [1500, true]}, "settings": {"ens0": {"new": ""}}}'],
+)
+def test_a_file_that_cannot_be_read_is_named_and_kept(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctbench.dut.linux.dut.OvsDaemons", Mock())
+    lab = Lab(files={FILE: text})
+    with pytest.raises(TestbedError, match=f"rm {FILE}"):
+        run_in(lab, "ens0").apply(Topology(datapath="linux-router", ruleset="forward"))
+    assert lab.files == {FILE: text}
+
+
+def test_an_unknown_field_does_not_keep_the_file() -> None:
+    host: Any = Lab(files={FILE: '{"since": "2027"}'})
+    found = Found()
+    found.read(host, set(), set())
+    found.keep(host)
+    assert not host.files
 
 
 #: Seen: a virtio card in Linux 6.1, and the names of Intel's and Mellanox' drivers.

@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from socket import socket
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.quantities import Count, Real
 from ctbench.dut.abilities import Accounts, ControlPlane, Done, FullSaid, TableEntry, ThreadSamples
 from ctbench.dut.topology import Topology
@@ -87,6 +87,18 @@ class Ports:
     #: Opens a socket, not bound, in the network namespace of the generator's interfaces (`interface`): a raw packet
     #: socket without a protocol, or one of AF_XDP.
     open_socket: Callable[[Literal["packet", "xdp"]], socket] | None = None
+
+
+def do_all(steps: Iterable[Callable[[], object]]) -> None:
+    """Do every step, also after one that fails. Raise the first error in the end."""
+    errors = []
+    for step in steps:
+        try:
+            step()
+        except CtbenchError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def differing(asked: Mapping[str, Any], found: Mapping[str, Any], of: str = "") -> list[str]:

@@ -13,10 +13,10 @@ from typing import Any
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.network import own_macs
 from ctbench.dut.abilities import Accounts, Done, FullSaid, TableEntry
-from ctbench.dut.base import CpuUse, Dut, DutCounts, Ports, Problem, ask, differing
+from ctbench.dut.base import CpuUse, Dut, DutCounts, Ports, Problem, ask, differing, do_all
 from ctbench.dut.linux import health as link_health
 from ctbench.dut.linux.found import Found
-from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
+from ctbench.dut.linux.links import SETTINGS, CardLinks, busy_cpus, describe, own_address, read_counters, unstack
 from ctbench.dut.linux.netfilter import (
     ConntrackTable,
     LinuxConntrackKeys,
@@ -301,15 +301,12 @@ class LinuxDut(Dut):
         return not any(self._links.peers) and not isinstance(self._host, Sandbox)
 
     def _take_over(self) -> None:
-        """End the Open vSwitch that a killed run left, whose PMD threads poll, and read what a killed run had found. A
-        card with an address is in use since then, and left as it is."""
+        """End the Open vSwitch that a killed run left, whose PMD threads poll, and read what a killed run had found. Of
+        that, cards of another testbed are left as they are, and those with an address: the host may use them now."""
         OvsDaemons(OvsControl(self._host, OvsInstallation(), FOLDER)).stop()
-        self._found.read(self._host)
         self._unconfigure()  # the addresses of that run are none
-        for link in self._ip.show("address", "show"):
-            if any(address["scope"] == "global" for address in link["addr_info"]):
-                self._found.links.pop(link["ifname"], None)
-                self._found.settings.pop(link["ifname"], None)
+        in_use = {link["ifname"] for link in self._ip.show("address", "show") if own_address(link)}
+        self._found.read(self._host, set(self._links.interfaces) - in_use, SETTINGS.keys())
 
     def _ruleset_of(self, topology: Topology) -> Ruleset:
         """Return the topology's ruleset. Raise `ConfigError` with those of this DUT."""
@@ -364,27 +361,20 @@ class LinuxDut(Dut):
         self._versions = {**self._netfilter.versions(), "program": kernel_build(self._host)}
 
     def _clear(self) -> None:
-        """Remove what a topology set up. What cannot be removed leaves nothing else behind: raise the first error in
-        the end."""
+        """Remove what a topology set up. What cannot be removed leaves nothing else behind. Raise as `do_all`."""
         self._applied = self._start = self._trial = self._last = None
         self._asked_sysctls = {}
-        steps: Sequence[Callable[[], None]] = (
-            self._clear_rules,
-            self._unconfigure,
-            partial(unstack, self._ip),
-            self._links.remove,
-            self._sysctls.restore,
-            partial(self._found.keep, self._host),
-            self._table.flush,
+        do_all(
+            (
+                self._clear_rules,
+                self._unconfigure,
+                partial(unstack, self._ip),
+                self._links.remove,
+                self._sysctls.restore,
+                partial(self._found.keep, self._host),
+                self._table.flush,
+            )
         )
-        errors = []
-        for step in steps:
-            try:
-                step()
-            except CtbenchError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
 
     def _clear_rules(self) -> None:
         """Remove the rules. After a reboot they are the host's own: ours went with it."""

@@ -1,13 +1,14 @@
 """Links of a Linux DUT: network cards, the bonds and VLAN devices on links, and the kernel's counters at them."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import MOST_PORT_PAIRS, VLAN_ID
 from ctbench.base.text import one_line
-from ctbench.dut.base import PortCounters, wait_until
+from ctbench.dut.base import PortCounters, do_all, wait_until
 from ctbench.dut.linux.found import Found
 from ctbench.dut.topology import PortSetup
 from ctbench.dut.veth import GENERATOR, IpRoute, Links
@@ -108,16 +109,15 @@ class CardLinks(Links):
             raise MissingResource(f"{self._ip.host.name}: there is no interface {' and no '.join(missing)}.")
         cards = {name: self._ip.show("address", "show", "dev", name)[0] for name in self.interfaces}
         for name, link in cards.items():
-            own = [found["local"] for found in link["addr_info"] if found["scope"] == "global"]
-            if own:  # the host may be reached by it, and its routes would be lost as the card goes down
+            if own := own_address(link):  # the routes by it would be lost as the card goes down
                 raise MissingResource(
-                    f"{self._ip.host.name}: {name} has the address {own[0]} of its own. Expected a card that nothing "
+                    f"{self._ip.host.name}: {name} has the address {own} of its own. Expected a card that nothing "
                     f"else uses: name another one, or remove its addresses (ip address flush dev {name})."
                 )
         for name, link in cards.items():
             if name not in self._found.links:  # what a driver does as a card comes up is not what was found
                 self._found.links[name] = link["mtu"], "UP" in link["flags"]
-                self._found.affinities |= read_files(self._ip.host, *map(_cpus_of, self._interrupts(name)))
+                self._found.affinities[name] = read_files(self._ip.host, *map(_cpus_of, self._interrupts(name)))
                 self._found.keep(self._ip.host)
             self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
             self._set(name, CHANNELS, str(rx_queues))
@@ -136,26 +136,21 @@ class CardLinks(Links):
 
     def remove(self) -> None:
         """Restore MTU, settings of ethtool and interrupts as they were found. Routes and neighbours go with `down`.
-        Raise `MissingResource` for a setting that the card does not take back; all others are restored then. Of a card
-        that is gone nothing is left to restore."""
-        refused: list[MissingResource] = []
-        there = [name for name in self._found.links | self._found.settings if self._ip.has(name)]
-        found = {name: before for name, before in self._found.links.items() if name in there}
-        for name, (mtu, _) in found.items():
-            self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
-        for name in there:
-            for what, value in self._found.settings.get(name, {}).items():
-                try:
-                    self._set(name, SETTINGS[what], value)
-                except MissingResource as error:
-                    refused.append(error)
-        self._ip.batch(f"link set {name} up" for name, (_, was_up) in found.items() if was_up)
-        for path, cpus in self._found.affinities.items():
-            self._write(path, cpus)
+        Raise the first error, such as a setting that the card does not take back; all others are restored then. A card
+        that is not there, under its name, is passed over."""
+        do_all(self._restoring())
+
+    def _restoring(self) -> Iterator[Callable[[], object]]:
+        for name, (mtu, was_up) in self._found.links.items():
+            if self._ip.has(name):  # raises, and forgets nothing, where the host is out of reach
+                yield partial(self._ip.batch, [f"link set {name} down", f"link set {name} mtu {mtu}"])
+                for what, value in self._found.settings.get(name, {}).items():
+                    yield partial(self._set, name, SETTINGS[what], value)
+                yield partial(self._ip.batch, [f"link set {name} up"] if was_up else [])
+                for path, cpus in self._found.affinities.get(name, {}).items():
+                    yield partial(self._write, path, cpus)
         for restored in (self._found.links, self._found.settings, self._found.affinities):
-            restored.clear()
-        if refused:
-            raise refused[0]
+            yield restored.clear
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -219,6 +214,12 @@ class CardLinks(Links):
 
     def _write(self, path: str, text: str) -> bool:
         return self._ip.host.run(["tee", path], stdin=text, check=False).exit_status == 0
+
+
+def own_address(link: Mapping[str, Any]) -> str:
+    """Return an address by which the host may be reached, in what `ip address show` says of a link; empty where there
+    is none."""
+    return next((found["local"] for found in link["addr_info"] if found["scope"] == "global"), "")
 
 
 def _cpus_of(interrupt: str) -> str:

@@ -65,11 +65,12 @@ class CardSetting(NamedTuple):
     shown: str
 
 
-#: Channels that only receive (mlx4, tg3) count too, and are not set: such a card has the number that is asked, or is
-#: refused. What a card does not have is `n/a`, or 0.
+#: Channels that only receive (mlx4, tg3) count where there are no others, and are not set: such a card has the number
+#: that is asked, or is refused. What a card does not have is `n/a`, or 0.
 CHANNELS = CardSetting(
-    "receive queues", "ethtool knows no channels", "-l", "-L", "combined", r"Current.*?(?:RX|Combined):\s+([1-9]\d*)"
-)
+    "receive queues", "ethtool knows no channels", "-l", "-L", "combined",
+    r"Current(?:.*Combined|.*?RX):\s+([1-9]\d*)",
+)  # fmt: skip
 #: By ice_set_channels; udev loads irdma for such a card.
 _NO_RDMA = " The driver ice refuses while RDMA is active: unload that (rmmod irdma)."
 RING = CardSetting("frames in a receive ring", "ethtool knows no ring", "-g", "-G", "rx", r"Current.*?RX:\s+(\d+)")

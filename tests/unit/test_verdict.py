@@ -433,10 +433,12 @@ SAID = {
 }
 
 
-def test_what_a_comparison_found_is_said_once() -> None:
+@pytest.mark.parametrize("more", ["", "; it stood still"])
+def test_what_a_comparison_found_is_said_once(more: str) -> None:
     relation = "90.0 % ± 1.6 % of the packaged build, at least 97 % promised"
-    slower = compared(0.9, 0.884, 0.916, Verdict(False, Code.INTERVAL, relation), metric="of_build")
-    assert judged(slower, OF_BUILD, None).reason.count("%") == relation.count("%") + 1
+    slower = compared(0.9, 0.884, 0.916, Verdict(False, Code.INTERVAL, relation + more), metric="of_build")
+    reason = judged(slower, OF_BUILD, None).reason
+    assert reason.count("%") == relation.count("%") + 1 and reason.endswith(more)
 
 
 @pytest.mark.parametrize("case", SAID)

@@ -348,7 +348,7 @@ def missed_text(row: JudgedRow, thresholds: Sequence[Threshold], code: Code) -> 
     short = [_shortfall(row, each) for each in failing if each.measured is not None and not _keeps(each)]
     # What the evidence says, and not the figure, is said where nothing else is.
     held = [] if short else [_not_held(each) for each in failing if _keeps(each)][:1]
-    reasons = [each.reason for each in failing if each.reason]
+    reasons = [each.reason.removeprefix(f"{each.relation}; ") for each in failing if each.reason]
     trials = outcome.verdicts.get(row.floor.metric.name)
     if trials and any(not each.is_promise and each.measured is not None for each in failing):
         # A condition tells what was wrong with the trials.

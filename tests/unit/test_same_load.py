@@ -119,6 +119,8 @@ class LossyDut(SimulatedDut):
     behind: float = 0.0
     #: In these of its trials, numbered from 1 on.
     in_trials: range = range(1, 100)
+    #: Whether its loss ends a trial early.
+    ends: bool = False
 
     def serve(self, capacity: float, load: Load, duration_s: float) -> Trial:
         if isinstance(load, Saturation):
@@ -129,7 +131,8 @@ class LossyDut(SimulatedDut):
         lossy = self.one_in and load.per_s > self.above * capacity and len(self.loads) in self.in_trials
         made = self.made_up(load.per_s, duration_s, 1 / self.one_in if lossy else 0.0)
         growing = [self.behind * load.per_s * second for second in range(10)] if lossy else []
-        return made.model_copy(update={"timeline_step_s": 1.0, "timeline_active": growing})
+        ended = duration_s / 10 if lossy and self.ends else None
+        return made.model_copy(update={"timeline_step_s": 1.0, "timeline_active": growing, "ended_after_s": ended})
 
 
 @dataclass
@@ -210,6 +213,12 @@ def test_a_candidate_has_to_hold_what_its_base_holds(
     assert found.figures["loss_ratio"].value == pytest.approx(0.0 if kept else 0.002, rel=0.02)
     # A miss stands on three starts: both are set up again for each block but the first.
     assert len(pair.set_up) == sum(len([*same]) // 2 - 1 for _, same in itertools.groupby(loads))
+
+
+def test_what_it_holds_is_said_with_the_seconds_of_a_trial_that_was_not_ended() -> None:
+    found = builds(replace(lossy(in_trials=range(1, 2)), ends=True)).run()
+    assert [seen.good for seen in found.trials] == [False, True, True, True]
+    assert "held for 1.0 s" in found.verdicts["loss_ratio"].reason
 
 
 @pytest.mark.parametrize(

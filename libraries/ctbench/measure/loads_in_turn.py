@@ -72,7 +72,9 @@ class TrialsInTurn:
         """The result in words, for a reason."""
         rate = format_rate(self.load)
         if self.code is Code.HOLDS_AS_BASE:
-            return f"{rate} held for {format_duration(self.made['tested'][0].trial.counted_s)}, in turn with the base"
+            # One that lost ended early.
+            seconds = max(seen.trial.counted_s for seen in self.made["tested"])
+            return f"{rate} held for {format_duration(seconds)}, in turn with the base"
         if self.code is Code.INVALID:
             return f"at {rate} a trial says nothing: {self.invalid}"
         mine, theirs = (f"{len(made) - self.lost(side)} of {len(made)}" for side, made in self.made.items())

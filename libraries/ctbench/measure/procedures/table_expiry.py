@@ -234,8 +234,7 @@ def _steady(bench: Bench, trials: Trials) -> Outcome:
         return outcome
     # A level that is not told may break a promise that the others keep.
     verdicts = {
-        name: Verdict(None, Code.NOTHING, each.reason) if each.kept else each
-        for name, each in outcome.verdicts.items()
+        name: Verdict(None, Code.NOTHING, each.reason) if each.kept else each for name, each in outcome.verdicts.items()
     }
     if not told or all(each.kept is None for each in verdicts.values()):
         return Outcome.nothing(MOST, "dut", reason)

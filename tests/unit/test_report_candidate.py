@@ -21,7 +21,7 @@ from ctbench.results.floor import Accepted, Threshold
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
-from ctbench.run.exit_status import ExitStatus, Verdicts, exit_status, read_verdicts
+from ctbench.run.exit_status import ExitStatus, Verdicts, exit_status, read_verdicts, sentence
 
 from .simulated import made_up_record, run_of, with_environment, with_evidence
 from .test_report_verdict import pair
@@ -303,7 +303,9 @@ def test_a_gate_whose_rows_are_met_is_not_measured_where_it_loses_in_the_mean_or
     rows: list[Record], green: bool, tmp_path: Path
 ) -> None:
     found = read_verdicts(run_of(tmp_path, *numbered(rows)))
-    assert exit_status(found["left open"], found) is (ExitStatus.MET if green else ExitStatus.NOT_MEASURED)
+    status = exit_status(found["left open"], found)
+    assert status is (ExitStatus.MET if green else ExitStatus.NOT_MEASURED)
+    assert (", 1 gate not measured as a whole" in sentence(status, found)) is not green
     assert ("Not measured as a whole" in candidate.sentence(rows)) is not green
     write_reports([tmp_path], tmp_path)
     doubts = [] if green else ["gate not measured"]

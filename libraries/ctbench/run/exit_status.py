@@ -50,7 +50,7 @@ def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: boo
     counts = Counter[str](record.outcome for record in records)
     counts["left open"] = len(left_open(records))
     counts["not measured"] -= counts["left open"]
-    counts["gate"] = bool(doubt(records))
+    counts["gate"] = int(bool(doubt(records)))
     for each in broken:
         if each.path not in before:
             print(f"Not a record: {each.reason}", file=sys.stderr)

@@ -211,38 +211,40 @@ def test_a_row_that_is_gated_again_and_interrupted_keeps_the_starts_that_it_had(
     assert stored.record.verdict_code == Code.TOO_CLOSE and stored.record.evidence.pairs[0].starts
 
 
-def test_a_row_that_is_gated_again_and_breaks_off_keeps_the_starts_that_it_had(
-    simulated: SimulatedTestbed, installed: None
-) -> None:
+@pytest.fixture
+def undecided(simulated: SimulatedTestbed, installed: None) -> Record:
+    """The record of a row that was too close to call, of builds whose programs are known."""
     simulated.programs = {"tested": "candidate", "other": "base"}
     simulated.gate().measure(OVS, "short-lived")
-    first = leave_undecided(simulated.output, Code.TOO_CLOSE)
+    return leave_undecided(simulated.output, Code.TOO_CLOSE)
+
+
+def test_a_row_that_is_gated_again_and_breaks_off_keeps_the_starts_that_it_had(
+    simulated: SimulatedTestbed, undecided: Record
+) -> None:
     found = []
     for broken in (True, True, False):
         again = simulated.gate()
-        again.goes_on(first.run_id)
+        again.goes_on(undecided.run_id)
         simulated.faults = {len(simulated.loads) + 1: TestbedError("The link was reset.")} if broken else {}
         record = again.measure(OVS, "short-lived")
         assert again.run.note_end("Suite", "Test", "it failed" if broken else "") == [record] == again.run.measured
         (stored,) = store.read_stored(simulated.output)[0]
         (pair,) = stored.record.evidence.pairs
         found.append(
-            (stored.record.verdict_code, stored.record.started == first.started, pair.before, len(pair.starts))
+            (stored.record.verdict_code, stored.record.started == undecided.started, pair.before, len(pair.starts))
         )
         assert ("The link was reset" in stored.record.verdict_reason) == broken
     assert found == [(Code.FAULT, True, 0, 4), (Code.FAULT, True, 0, 4), (Code.FAR, False, 4, 8)]
 
 
 def test_a_crash_after_the_starts_of_a_further_gate_counts_and_no_later_gate_hides_it(
-    simulated: SimulatedTestbed, installed: None
+    simulated: SimulatedTestbed, undecided: Record
 ) -> None:
-    simulated.programs = {"tested": "candidate", "other": "base"}
-    simulated.gate().measure(OVS, "short-lived")
-    first = leave_undecided(simulated.output, Code.TOO_CLOSE)
     simulated.faults = {len(simulated.loads) + 5: Crashed("ovs-vswitchd was killed by SIGSEGV.")}
     for _ in range(2):
         again = simulated.gate()
-        again.goes_on(first.run_id)
+        again.goes_on(undecided.run_id)
         record = again.measure(OVS, "short-lived")
         assert (record.verdict, record.verdict_code) == ("not measured", Code.FAULT)
         assert "SIGSEGV" in record.verdict_reason

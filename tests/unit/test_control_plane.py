@@ -218,7 +218,7 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
             "missed",
             Code.INTERVAL,
         ),
-        # The first ones, before any was printed; and answers that are no number.
+        # The first ones, before any was printed; and answers that are not a number.
         *(
             (
                 FakePlane(works=62, refused="`ovs-appctl` failed", refuses=lambda number: number <= 56, error=error),

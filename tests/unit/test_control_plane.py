@@ -654,6 +654,12 @@ def test_a_removal_that_takes_too_long_or_disturbs_the_load_is_missed(
     assert found.figures[missed].value == pytest.approx(value)
 
 
+def test_what_one_of_three_removals_loses_is_seen_and_a_limit_above_it_is_met() -> None:
+    found, verdict = removed(TABLE_REMOVAL, Removing(loss=0.05, loses_in=range(2, 3)), blocked_meanwhile="<= 400ms")
+    assert [each.state for each in found.trials] == ["good", "good", "bad", "good"]
+    assert verdict.word == "met"
+
+
 @pytest.mark.parametrize("loss", [0.0, 0.005, 0.05])
 def test_a_load_that_waits_in_another_round_than_it_loses_in_is_missed(loss: float) -> None:
     dut = Removing(loss=loss, loses_in=range(1, 2), waits_in=range(2, 3))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctbench.base.units import format_share, plural
 from ctbench.dut import registry
-from ctbench.report import figures, labels
+from ctbench.report import labels
 from ctbench.report.charts.chart import RUN_MARKS, Bar, Bars, LegendItem
 from ctbench.results import gate
 from ctbench.results.evidence import PairRecord
@@ -37,7 +37,7 @@ class _Compared(NamedTuple):
 
 def _compared(record: Record) -> _Compared | None:
     """Return the comparison of a record; None where its share was not measured."""
-    share, pair = record.threshold("of_build"), figures.starts_of(record)
+    share, pair = record.threshold("of_build"), gate.starts_of(record)
     return _Compared(record, share, share.found, pair) if share and share.found and pair else None
 
 

@@ -11,10 +11,9 @@ from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.report import labels
-from ctbench.results import metrics
+from ctbench.results import gate, metrics
 from ctbench.results.evidence import (
     GoalRecord,
-    PairRecord,
     ProfileRecord,
     SideRecord,
     TableCount,
@@ -185,7 +184,7 @@ def for_seconds(record: Record) -> str:
 def against_base(record: Record) -> tuple[float, float, Estimate] | None:
     """Return the rates of base and candidate, and the candidate's share, where that is the promise to show; else None.
     The rates are those that the builds serve, or hold where each turn was a search."""
-    pair = starts_of(record)
+    pair = gate.starts_of(record)
     promise = deciding(record) if pair else None
     if not pair or not promise or promise.kind != "of_build" or promise.found is None:
         return None
@@ -355,11 +354,6 @@ def catches(record: Record, kind: str = "") -> float | None:
 def side(one: SideRecord) -> str:
     """Return a side of a pair, with its build where there are several: `ovs-dpdk/nat/1cpu-1rxq, distribution`."""
     return ", ".join(part for part in (one.key, one.build, one.profile) if part)
-
-
-def starts_of(record: Record) -> PairRecord | None:
-    """Return the pair of a candidate and its base, measured in starts; None where there is none."""
-    return next((pair for pair in record.evidence.pairs if pair.starts), None)
 
 
 def also_measured(record: Record) -> str:

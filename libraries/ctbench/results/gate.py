@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
+from ctbench.results.evidence import PairRecord
 from ctbench.results.floor import Threshold
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
@@ -20,6 +21,11 @@ ROWS_OF_MEAN = 3
 #: Bounds of a row err in 5 % of all its looks together, of which there are three or more: they lie 2.13 standard errors
 #: (normal quantile of 1 - 5 % / 3) from its value, or farther. Bounds of the mean, which is looked at once, lie 1.645.
 OF_REACH = 0.77
+
+
+def starts_of(record: Record) -> PairRecord | None:
+    """Return the pair of a candidate and its base, measured in starts; None where there is none."""
+    return next((pair for pair in record.evidence.pairs if pair.starts), None)
 
 
 def tells(record: Record) -> bool:

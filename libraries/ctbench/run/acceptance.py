@@ -37,8 +37,8 @@ from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.procedures.starts import Starts, first
 from ctbench.measure.start_rule import Scatter
 from ctbench.measure.trial import Repetitions
-from ctbench.report import console, figures
-from ctbench.results import store
+from ctbench.report import console
+from ctbench.results import gate, store
 from ctbench.results.environment import CampaignFacts, Environment, TestbedFacts
 from ctbench.results.evidence import PairRecord
 from ctbench.results.floor import Threshold
@@ -310,8 +310,8 @@ class AcceptanceRun:
             in_turn = procedure is test.plan.in_turn
             promise = procedure.promise if isinstance(procedure, Pair) else "of_build" if in_turn else ""
             other = compared.get(promise)
-            found = test.outcome.figures if test.outcome else {}
-            known = isinstance(procedure, ClosedLoop) and procedure.metric(test.profile).name in found
+            figures = test.outcome.figures if test.outcome else {}
+            known = isinstance(procedure, ClosedLoop) and procedure.metric(test.profile).name in figures
             if known or test.broken:
                 continue
             try:
@@ -347,14 +347,14 @@ class AcceptanceRun:
             found = procedure.run(bench)
         except (TestbedError, MissingResource) as error:
             found = Outcome.nothing(memory, "fault", str(error))
-        said, both = f"what the base takes is not known: {found.reason}", dict(test.outcome.figures)
+        said, figures = f"what the base takes is not known: {found.reason}", dict(test.outcome.figures)
         verdict = Verdict(None, Code.NOTHING, said)
         if theirs := found.figure(memory):
-            both |= figures_by_name({metric.name: ours / theirs})
+            figures |= figures_by_name({metric.name: ours / theirs})
             said = f"{memory.format(ours)}, and {memory.format(theirs)} in the base"
             verdict = by_figure(metric, ours / theirs, test.floor.thresholds[metric.name].limit, said)
         verdicts = {**test.outcome.verdicts, metric.name: verdict}
-        test.outcome = replace(test.outcome, figures=both, verdicts=verdicts)
+        test.outcome = replace(test.outcome, figures=figures, verdicts=verdicts)
 
     def _found(self, test: Measurement, procedure: Procedure, other: Setup | None) -> Outcome:
         """Return what one procedure finds, with the `other` side where it compares."""
@@ -381,7 +381,7 @@ class AcceptanceRun:
         if test.before is None:
             return None
         now, then = environment_of(test.topology, self.testbed.facts()), test.before.environment
-        return figures.starts_of(test.before) if _place_of(now) == _place_of(then) else None
+        return gate.starts_of(test.before) if _place_of(now) == _place_of(then) else None
 
     def _again(self, test: Measurement, other: Setup, number: int) -> SideBySide | InTurn | None:
         self._session.set_up(test, other, first(number))
@@ -484,7 +484,7 @@ def _is_gated_again(record: Record) -> bool:
     """Return True where starts are added to those of a record: it was too close to call, whether or not a further gate
     broke off since. Where a fault ended its own gate, it counts."""
     codes = Code.TOO_CLOSE, Code.FAULT, Code.UNKNOWN_ANSWER
-    return record.verdict_code in codes and record.limited_by != "fault" and figures.starts_of(record) is not None
+    return record.verdict_code in codes and record.limited_by != "fault" and gate.starts_of(record) is not None
 
 
 def _broken_off_again(earlier: Stored, test: Measurement, verdict: RowVerdict) -> Record:

@@ -20,7 +20,7 @@ settings.load_profile("any machine")
 ROOMS = ("checks", "integration", "unit")
 #: Whether the machine was busy while a test ran.
 _MACHINE = pytest.StashKey[Machine]()
-#: A folder of locks, where root's tests run beside those of an ordinary user (tools/all_tests.py).
+#: A folder of locks, where root's tests run next to those of an ordinary user (tools/all_tests.py).
 LOCKS = os.environ.get("CTBENCH_TESTS_LOCKS")
 
 
@@ -40,7 +40,7 @@ def is_alone(file: Path) -> bool:
 
 @cache
 def waits(file: Path) -> bool:
-    """Whether tests of a file run beside others at first, and wait to be alone then (`alone`): they come late."""
+    """Whether tests of a file run next to others at first, and wait to be alone then (`alone`): they come late."""
     return "alone: None" in file.read_text()
 
 
@@ -127,7 +127,7 @@ def _lock(name: str) -> TextIO:
 
 @pytest.fixture(scope="module")
 def alone() -> None:
-    """From here on, until its end, a test has the machine for itself: one that ran beside others until then."""
+    """From here on, until its end, a test has the machine for itself: one that ran next to others until then."""
     fcntl.flock(_lock("alone"), fcntl.LOCK_EX)
 
 

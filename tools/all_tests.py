@@ -2,7 +2,7 @@
 copies of a checkout, which tests use as well.
 
 Root sees files and namespaces that others do not, so a test that passes for root says little about other users. Started
-by root, every test runs as `nobody` in a copy of the checkout, as after a clone, on all CPUs, and beside them the tests
+by root, every test runs as `nobody` in a copy of the checkout, as after a clone, on all CPUs, and meanwhile the tests
 that are marked `root_too` run as root, one by one. Each of the two is one run of pytest (tests/conftest.py).
 """
 

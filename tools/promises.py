@@ -9,7 +9,7 @@ from pathlib import Path
 
 from robot.running import TestSuite, TestSuiteBuilder
 
-from ConntrackSLA.check_promises import STOCK, said, without_a_floor
+from ConntrackSLA.check_promises import STOCK, report_problems, without_a_floor
 from ConntrackSLA.rows import Row, rows, where
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
 from ctbench.base.paths import SUITES
@@ -66,11 +66,11 @@ def problems(suites: Path = SUITES) -> list[str]:
     found, floors = rows(TestSuiteBuilder().build(suites)), load("sla", STOCK, Floors)
     published = {name: load("sla", name, Floors) for name in OF_SOME_ROWS}
     others = [each for judged in published.values() for each in without_a_floor(found, judged)]
-    return [*_said(found, floors), *without_a_floor(found, floors), *others, *_unused(found, suites),
+    return [*_mislabelled(found, floors), *without_a_floor(found, floors), *others, *_unused(found, suites),
             *where_promised(found, floors, published)]  # fmt: skip
 
 
-def _said(found: Sequence[Row], floors: Floors) -> Iterator[str]:
+def _mislabelled(found: Sequence[Row], floors: Floors) -> Iterator[str]:
     """Titles and tags that do not follow from the row."""
     for row in found:
         yield from (f"{where(row.test)}: {wrong}" for wrong in wrong_title(row))
@@ -187,7 +187,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write docs/tags.md")
     if parser.parse_args().write:
         TABLE.write_text(rewritten(TABLE.read_text(encoding="utf-8")), encoding="utf-8")
-    return said(problems())
+    return report_problems(problems())
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ def page() -> str:
 
 
 def explained() -> str:
-    """docs/numbers.md as reports have it: with its picture, and without links to pages that are not beside it."""
+    """docs/numbers.md as reports have it: with its picture, and without links to pages that are not next to it."""
     text = EXPLAINED.read_text(encoding="utf-8")
     text = re.sub(r"!\[.*?\]\((.*?)\)", lambda found: (PAGE.parent / found[1]).read_text(encoding="utf-8"), text)
     text = re.sub(r"\[([^\]]+\.md)\]\([^)]*\)", r"docs/\1", text)

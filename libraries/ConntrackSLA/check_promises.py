@@ -140,10 +140,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)
         return error.exit_status
-    return said(found)
+    return report_problems(found)
 
 
-def said(found: Sequence[str]) -> int:
+def report_problems(found: Sequence[str]) -> int:
     """Print the problems; return 0 where there are none, else 1."""
     for problem in found:
         print(problem)

@@ -187,7 +187,7 @@ class ConnectionProfile(Endpoints):
     known: int = Field(0, ge=0, le=1_000_000)
     #: Who ends a TCP connection, and how: the `client` closes first, or the `server`; `reset`: the client sends a RST.
     ended_by: Literal["client", "server", "reset"] = "client"
-    #: SYNs per second beside the load, whatever its rate: connections that stay half open. They come from as many
+    #: SYNs per second next to the load, whatever its rate: connections that stay half open. They come from as many
     #: client addresses again, behind those of the load; the server answers them, and gets no answer.
     half_open_per_s: float = Field(0, ge=0, le=10_000_000)
     #: Whether successive connections walk through the client ports or jump (RFC 4814 section 4).

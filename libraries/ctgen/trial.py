@@ -57,7 +57,7 @@ class Latency(Times):
 
 
 class UdpLatency(FrozenCounts):
-    """Mean latency through the DUT of UDP messages beside connections, microseconds: from the client to the server, and
+    """Mean latency through the DUT of UDP messages among connections, microseconds: from the client to the server, and
     there and back; None where none came back."""
 
     one_way_us: Amount
@@ -186,7 +186,7 @@ class Trial(FrozenCounts):
     total_untaken: Whole = 0
     #: Frames that came back and belong to no connection, or are broken, by name.
     unexpected: dict[str, Whole] = Field(default_factory=dict)
-    #: Half-open connections begun beside the load in the sustain phase, of which nothing else here tells: SYNs `sent`,
+    #: Half-open connections begun next to the load in the sustain phase, of which nothing else here tells: SYNs `sent`,
     #: `missed` by the DUT's full ring, `passed` to the server, and `answered`: its SYN-ACK came back.
     half_open: dict[str, Whole] = Field(default_factory=dict)
     #: Connections open at the same time, in the mean and at most, over the sustain phase.
@@ -210,9 +210,9 @@ class Trial(FrozenCounts):
     #: Connections: of messages that arrived in the sustain phase, whenever their connection began (the generator may
     #: choose some evenly), by the port of the generator that sends. Empty where the generator does not tell.
     latency_us: Mapping[str, Latency] = Field(default_factory=dict)
-    #: Of messages that the generator sends beside the connections, for their latency alone; None where it sends none.
+    #: Of messages that the generator sends next to the connections, for their latency alone; None where it sends none.
     udp_latency: UdpLatency | None = None
-    #: As `latency_us`, of ICMP packets of one flow that it sends beside them.
+    #: As `latency_us`, of ICMP packets of one flow that it sends next to them.
     icmp_latency_us: Mapping[str, Latency] = Field(default_factory=dict)
     #: Connections over TCP, where the generator sends again what gets lost; None where it does not.
     transport: Transport | None = None

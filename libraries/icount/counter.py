@@ -59,7 +59,7 @@ class Counter:
 
         `folder`: for states, 160 MB a seed, best in memory; the caller removes it. `rulesets`: the catalogue, with the
         topologies in `emulated`. `kernel`: a package (.deb), a folder with the layout of a package, or a bzImage with
-        its modules beside it. `ovs`: the prefix of a build. `image`: a kept image, which replaces the kernel and the
+        its modules next to it. `ovs`: the prefix of a build. `image`: a kept image, which replaces the kernel and the
         installed programs. `seeds`: the number of seeds of the kernel's hash functions, with a machine for each.
         `longest_s`: the time limit of a machine, seconds.
         """

@@ -1,5 +1,5 @@
 """The kernel that emulated machines boot: from a package, unpacked and not installed, from a folder with the layout of
-a package, or a bzImage with its modules beside it. And the checks that find a damaged file."""
+a package, or a bzImage with its modules next to it. And the checks that find a damaged file."""
 
 import lzma
 import re
@@ -128,7 +128,7 @@ _HEAD = 0x10000
 
 def open_kernel(named: Path, folder: Path) -> Kernel:
     """Return the kernel that a user named: a package (.deb), which is unpacked into `folder`; a folder with the layout
-    of a package; or a bzImage with its modules beside it. Raise `Missing`, which says what is wrong with it."""
+    of a package; or a bzImage with its modules next to it. Raise `Missing`, which says what is wrong with it."""
     if named.suffix == ".deb":
         require_file(named)
         return find_kernel(unpack_package(named, folder))

@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation    Open vSwitch with DPDK by the rules of the 2022 article as they were published, beside those of the other
-...              rows: ``normal`` (tables 2 and 3), and four rules that end in it (tables 4 and 5).
+Documentation    Open vSwitch with DPDK by the rules of the 2022 article as they were published, next to those of
+...              the other rows: ``normal`` (tables 2 and 3), and four rules that end in it (tables 4 and 5).
 ...
 ...              A lab measures with both what the difference is. Each is compared with the rules of conntrack.
 ...

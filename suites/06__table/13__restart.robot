@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    What becomes of connections when the device under test is restarted beside new ones.
+Documentation    What becomes of connections when the device under test is restarted under a load of new ones.
 ...
 ...              Ten thousand are open when ovs-vswitchd ends as its service does, starts again and gets its flows back.
 ...              The time until a thousand new ones have opened, at the rate that was held before, is measured; then those

@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    An operator removes the entries of one of 64 zones beside new connections.
+Documentation    An operator removes the entries of one of 64 zones under a load of new connections.
 ...
 ...              A million are held, or what there is room for in the table of the host. What the load loses meanwhile is
 ...              also told as the time in which it would have been blocked.

@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    Our page and Robot Framework's own files are beside each other.
+Documentation    Our page and Robot Framework's own files are next to each other.
 
 Resource         runs.resource
 

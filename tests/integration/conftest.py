@@ -82,7 +82,7 @@ def sudoer(sudo_server: Sshd) -> Iterator[SshHost]:
 @pytest.fixture(scope="module")
 def resting() -> Iterator[None]:
     """PMD threads sleep while nothing comes, as those that share CPUs do: polling, they would take one from the tests
-    that run beside."""
+    that run meanwhile."""
     options = ovs_bridge.options_of
     rest = dict.fromkeys(ovs_bridge._MOST_SLEEP, str(ovs_bridge._SLEEP_US))
     with pytest.MonkeyPatch.context() as patch:
@@ -126,7 +126,7 @@ def unhurried() -> Iterator[None]:
         patch.setattr(engine, "RING_SHARE", 1e9)
         patch.setattr(threads, "MOST_WAITING", 1.0)
         patch.setattr(observation, "MOST_WAITING_OF_LINKS", 1.0)
-        # Nor does one that runs beside others wait for the end of what they measure.
+        # Nor does one that runs next to others wait for the end of what they measure.
         patch.setattr(Testbed, "claim", lambda *_: None)
         yield
 

@@ -1,4 +1,4 @@
-"""The control plane of the real OVS-DPDK beside a real load: what it does is measured, a promise can be missed, and one
+"""The control plane of the real OVS-DPDK under a real load: what it does is measured, a promise can be missed, and one
 that is killed in the middle is named, looked at, and replaced."""
 
 import os
@@ -37,7 +37,7 @@ FLOWS = Topology(ruleset="flow-each", revalidators=1)
 #: Promises by what is done.
 DUMP, CHURN, REVALIDATE, FORCE = "table dump time", "port churn time", "revalidation time", "forced revalidation time"
 COLLECT, CONTENTION, UPCALLS, HELD_DUMP = "statistics time", "lock share", "new flow rate", "held dump time"
-#: What is done beside a load, of which topology, with which profile.
+#: What is done under a load, of which topology, with which profile.
 ALL = [
     (DUMP, PLAIN, "short-lived"),
     (CHURN, PORTS, "short-lived"),
@@ -157,7 +157,7 @@ def test_the_table_is_printed_while_connections_are_held(run: AcceptanceRun) -> 
 
 @pytest.mark.parametrize(
     ("what", "topology", "profile", "first"),
-    # Of what asks the same program, beside a load or in closed loops, one is enough.
+    # Of what asks the same program, under a load or in closed loops, one is enough.
     [(*each, "alone") for each in ALL if each[0] in (DUMP, CHURN)] + [each for each in MORE if each[0] != UPCALLS],
 )
 def test_one_that_is_killed_in_the_middle_is_named_and_looked_at_and_the_next_test_has_a_fresh_one(

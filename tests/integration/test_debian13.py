@@ -10,7 +10,7 @@ from ctbench.results.record import Record
 from ctbench.results.verdict import Code
 from tools.all_tests import copy_checkout, folder_that_goes
 
-#: What is installed first takes two minutes: others run beside that.
+#: What is installed first takes two minutes: others run meanwhile.
 pytestmark = [pytest.mark.root_too, pytest.mark.beside_others]
 
 ROWS = (

@@ -64,7 +64,7 @@ def near_host(request: pytest.FixtureRequest) -> Iterator[Host]:
 
 
 def own_sleep() -> str:
-    """A command that rests for so long as no other test's: tests run beside one another, and see all processes."""
+    """A command that rests for so long as no other test's: tests run next to one another, and see all processes."""
     return f"sleep {10**6 + secrets.randbelow(10**9)}"
 
 

@@ -88,7 +88,7 @@ def test_what_does_not_come_through_is_missed_and_a_dead_reference_measures_noth
     monkeypatch.setattr(Testbed, "apply_pair", planted)
     record = judged(lambda: measure(run, settings(), topology))
     assert record.verdict == word, record.verdict_reason
-    # What a busy machine leaves open beside that is neither met nor missed.
+    # What a busy machine leaves open otherwise is neither met nor missed.
     missed = {each.metric for each in record.thresholds if word_of(each, record.verdict) == "missed"}
     assert missed == (broken if word == "missed" else set())
     assert broken.isdisjoint(each.metric for each in record.thresholds if each.met)

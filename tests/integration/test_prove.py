@@ -1,4 +1,4 @@
-"""What tools.prove plants takes effect in the real ovs-vswitchd, and in no other beside it."""
+"""What tools.prove plants takes effect in the real ovs-vswitchd, and in no other next to it."""
 
 from collections.abc import Iterator
 from itertools import chain

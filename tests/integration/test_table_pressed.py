@@ -1,5 +1,5 @@
 """What is done to a connection table of the real OVS-DPDK and the real kernel, as rows do it, with few entries: a
-NAT runs out of ports, a zone is full, entries are removed beside a load, datagrams are cut short."""
+NAT runs out of ports, a zone is full, entries are removed under a load, datagrams are cut short."""
 
 import shutil
 import struct
@@ -115,7 +115,7 @@ class Removed:
 
 
 def removing(testbed: Testbed, procedure: Scripted, ruleset: str, **limits: float) -> tuple[Outcome, Removed]:
-    """What a procedure of removal finds, of a table of thousands in place of a million, beside a small load."""
+    """What a procedure of removal finds, of a table of thousands in place of a million, under a small load."""
     topology = OVS.model_copy(update={"ruleset": ruleset})
     made = bench(testbed, topology, HOW, load_profile("short-lived"), loss_ratio=0.5, **limits)
     small_load = {"alone_duration": "300ms", "trial_duration": "1500ms", "connections": 1000}

@@ -42,7 +42,7 @@ def named(folder: Path, pattern: str = "*") -> set[str]:
 
 def traces() -> dict[str, set[str]]:
     """What a run could leave on this machine, besides its processes, which hold its hugepages. What tests that run
-    beside it have for a moment is gone before `assert_nothing_is_left` gives up."""
+    next to it have for a moment is gone before `assert_nothing_is_left` gives up."""
     return {
         "interfaces": named(Path("/sys/class/net")),
         "files": set().union(*(named(Path(folder)) for folder in SHARED_FOLDERS)),

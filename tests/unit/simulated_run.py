@@ -131,7 +131,7 @@ class SimulatedTestbed(HealthyDut):
             turns.turn("tested")
             self.in_turn = turns
             return
-        self._stands(f"{tested.topology.key} beside {other.topology.key}", tested.topology.key)
+        self._stands(f"{tested.topology.key} next to {other.topology.key}", tested.topology.key)
         keys: dict[Side, str] = {"tested": tested.topology.key, "other": other.topology.key}
         own, others = (self.capacities[key] for key in keys.values())
         self.side_by_side = SimulatedPair(

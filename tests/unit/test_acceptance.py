@@ -160,7 +160,7 @@ def test_no_load_is_offered_that_the_generator_does_not_reach(simulated: Simulat
 def test_a_ratio_is_measured_as_a_pair_and_the_rates_of_the_tested_side(simulated: SimulatedTestbed) -> None:
     started = simulated.begin()
     record = started.measure(SNAT)
-    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}"]
+    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} next to {FORWARDING}"]
     assert record.verdict == "met"
     assert record.figures["ratio"].value == pytest.approx(0.7, rel=0.01)
     assert record.result and record.result.value == pytest.approx(280_000, rel=0.1)
@@ -173,21 +173,21 @@ def test_a_ratio_is_measured_as_a_pair_and_the_rates_of_the_tested_side(simulate
     assert any("ratio 70.0 %" in line for line in started.said)
     # A test without a ratio is set up although the pair stands there.
     record = started.measure(FORWARD)
-    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}", FORWARDING]
+    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} next to {FORWARDING}", FORWARDING]
     assert record.topology.key == FORWARDING and record.result and record.result.value > 280_000
 
 
 def test_a_ratio_to_what_is_lacking_leaves_the_rates_and_to_what_fails_a_name(simulated: SimulatedTestbed) -> None:
-    simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = MissingResource("There are no bonds here.")
+    simulated.errors[f"{SNAT_KEY} next to {FORWARDING}"] = MissingResource("There are no bonds here.")
     record = simulated.begin().measure(SNAT)
     assert record.verdict == "not measured"
     assert "There are no bonds here" in record.verdict_reason
     assert record.result and record.result.value == pytest.approx(280_000, rel=0.1)
     assert simulated.applied[-1] == SNAT_KEY
-    simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = TestbedError("The link broke.")
+    simulated.errors[f"{SNAT_KEY} next to {FORWARDING}"] = TestbedError("The link broke.")
     record = simulated.begin().measure(SNAT)
     assert record.verdict == "not measured"
-    assert record.verdict_reason == f"{SNAT_KEY} could not be set up beside {FORWARDING}: The link broke."
+    assert record.verdict_reason == f"{SNAT_KEY} could not be set up next to {FORWARDING}: The link broke."
 
 
 def test_a_gate_decides_a_ratio_by_the_pair_and_the_rate_by_trials_at_it(simulated: SimulatedTestbed) -> None:
@@ -227,7 +227,7 @@ def test_a_gate_without_any_condition_makes_no_trial_for_a_ratio(simulated: Simu
     record = simulated.begin(campaign=GATING, floors=floors(**free)).measure(SNAT)
     assert (record.verdict, record.evidence.trials) == ("met", [])
     # Whether a side waited for the generator is seen in each slice, so its ceiling says no more.
-    assert (record.evidence.ceiling, simulated.applied) == (None, [f"{SNAT_KEY} beside {FORWARDING}"])
+    assert (record.evidence.ceiling, simulated.applied) == (None, [f"{SNAT_KEY} next to {FORWARDING}"])
 
 
 @pytest.mark.parametrize(("promised", "word"), [(">= 250k", "met"), (">= 310k", "missed")])

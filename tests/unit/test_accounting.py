@@ -136,16 +136,16 @@ def test_what_users_report_of_flowtables_is_missed(
 def test_frames_that_are_padded_on_their_way_are_counted_and_foreign_ones_are_not() -> None:
     trial = HeldThere(Flowtable(), Hold(OPEN, 1000.0)).trial()
     padded = {side: size + 6 * SENT[side] for side, size in COUNTED.items()}
-    assert accounting.apart(trial, Accounts(OPEN, 0, SENT, padded)) == 0.0
+    assert accounting.largest_deviation(trial, Accounts(OPEN, 0, SENT, padded)) == 0.0
     tagged = trial.model_copy(
         update={"rx_bytes": {side: size + 4 * trial.total_rx_packets[side] for side, size in trial.rx_bytes.items()}}
     )
-    assert accounting.apart(tagged, Accounts(OPEN, 0, SENT, COUNTED), 18) == 0.0
-    assert accounting.apart(tagged, Accounts(OPEN, 0, SENT, COUNTED)) > 0.0
+    assert accounting.largest_deviation(tagged, Accounts(OPEN, 0, SENT, COUNTED), 18) == 0.0
+    assert accounting.largest_deviation(tagged, Accounts(OPEN, 0, SENT, COUNTED)) > 0.0
     beside = {side: packets + 7 for side, packets in trial.total_rx_packets.items()}
     foreign = trial.model_copy(update={"total_rx_packets": beside, "unexpected": {"foreign": 7}})
-    assert accounting.apart(foreign, Accounts(OPEN, 0, SENT, COUNTED)) == 0.0
-    assert accounting.apart(foreign, Accounts(OPEN, 0, {**SENT, "server": 0}, COUNTED)) == 1.0
+    assert accounting.largest_deviation(foreign, Accounts(OPEN, 0, SENT, COUNTED)) == 0.0
+    assert accounting.largest_deviation(foreign, Accounts(OPEN, 0, {**SENT, "server": 0}, COUNTED)) == 1.0
 
 
 #: Seen with conntrack 1.4.7; the last one is of a ping.

@@ -132,7 +132,7 @@ def test_a_row_measures_its_starts_within_its_test_and_the_next_one_knows_how_fa
     started = simulated.gate()
     record = started.measure(OVS, "short-lived")
     assert record.verdict == "met", record.verdict_reason
-    assert simulated.applied.count(f"{OVS.key} beside {OVS.key}") == 4
+    assert simulated.applied.count(f"{OVS.key} next to {OVS.key}") == 4
     (pair,) = record.evidence.pairs
     assert [each.first for each in pair.starts] == ["other", "tested"] * 2 and pair.sees
     assert [line for line in started.said if "4 starts" in line and "decided" in line]
@@ -319,7 +319,7 @@ def test_what_a_candidate_loses_counts_where_its_base_holds_the_load(
     assert any(made.phase == "gate" for made in record.evidence.trials) is (not smoke and bool(leaks))
     # Both are set up again for each block but the first at a load.
     again = blocks - 1 if code is Code.HOLDS_LESS else 0
-    assert simulated.applied.count(f"{OVS.key} beside {OVS.key}") == 4 + again
+    assert simulated.applied.count(f"{OVS.key} next to {OVS.key}") == 4 + again
     assert sum(line.startswith("   base") for line in started.said) == 2 * blocks
 
 

@@ -1,4 +1,4 @@
-"""What the control plane does beside a load, or while connections are held: dumps, revalidation, entries that are
+"""What the control plane does under a load, or while connections are held: dumps, revalidation, entries that are
 removed from a large table; the figures, what each promise is decided by, and what says nothing."""
 
 import time
@@ -517,7 +517,7 @@ FILLED, ZONES = 900, 64
 
 @dataclass
 class Removing(TableDouble):
-    """A DUT whose entries can be removed, with its generator: a trial lasts until some were, and only beside a removal
+    """A DUT whose entries can be removed, with its generator: a trial lasts until some were, and only during a removal
     something is lost."""
 
     limit: int = 1_000_000

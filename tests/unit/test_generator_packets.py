@@ -24,7 +24,7 @@ from ctgen.clock import mask_and_shift
 from ctgen.engine import Run
 from ctgen.memif import RingPlan, cable
 
-#: Patient enough (see `unhurried`) for other tests beside them.
+#: Patient enough (see `unhurried`) for other tests next to them.
 pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
 
 ONE = PacketProfile(name="one", kind="packets", client_ips=10, server_ips=5)

@@ -451,7 +451,7 @@ def test_whatever_is_said_can_be_read(text: str) -> None:
     assert all(told.rounds or told.doubt for told in log.workloads.values())
 
 
-#: Stands in for QEMU: what it says and does is in a file beside it.
+#: Stands in for QEMU: what it says and does is in a file next to it.
 QEMU = """#!/usr/bin/env -S python3 -I -S
 import json, sys, time
 from pathlib import Path

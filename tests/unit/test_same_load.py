@@ -62,7 +62,7 @@ def ends_of_row(lost: Sequence[float], base_lost: Sequence[float], most: int = B
 
 @pytest.mark.parametrize("rows", [1, 9, 10, 24, 143, 153, 154])
 def test_a_like_build_is_missed_in_less_than_one_of_two_hundred_runs_whatever_the_machine_spoils(rows: int) -> None:
-    # Beside two rows of rates that last, each of which misses it in one of 1024 (tests/unit/test_sustained.py).
+    # Next to two rows of rates that last, each of which misses it in one of 1024 (tests/unit/test_sustained.py).
     of_lasting = 2 / 4**MOST_LASTING
     of_loads = itertools.product(CHANCES, repeat=LOADS)
     worst = max(ends_of_row(each, each, blocks(rows))[Code.HOLDS_LESS] for each in of_loads)

@@ -74,7 +74,7 @@ CASES: dict[str, tuple[Verdict, str, Code]] = {
     "a figure beyond": (verdict.by_figure(TIME, 1.1, 1.0), "missed", Code.FIGURE),
     "no figure": (verdict.by_figure(TIME, None, 1.0), "missed", Code.FIGURE),
     "a figure of what went wrong": (verdict.by_figure(TIME, 0.1, 1.0, right=False), "missed", Code.FIGURE),
-    "a fault beside a figure": (row(MISSED, Verdict(False, Code.CRASHED)), "missed", Code.CRASHED),
+    "a fault next to a figure": (row(MISSED, Verdict(False, Code.CRASHED)), "missed", Code.CRASHED),
     "a figure of an invalid trial": (verdict.by_figure(TIME, 0.1, 1.0, valid=False), "not measured", Code.INVALID),
     "a bad figure of an invalid trial": (verdict.by_figure(TIME, 2.0, 1.0, valid=False), "not measured", Code.INVALID),
     "few of many lost": (verdict.by_loss(1, 10_000, 0.0001), "met", Code.FIGURE),

@@ -1,4 +1,4 @@
-"""NDR and PDR by the campaign `night` beside what `characterise` finds: docs/evidence/night.csv, to which it appends.
+"""NDR and PDR by the campaign `night` next to what `characterise` finds: docs/evidence/night.csv, to which it appends.
 
 Run by hand on a quiet machine: .venv/bin/python -m tools.benchmarks.night [--most 10] [--searches 1]
 Each of ten rows is measured by both campaigns, one after the other: some 2 minutes by `night`, and 4 to 14 minutes for

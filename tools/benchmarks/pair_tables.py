@@ -43,7 +43,7 @@ def main() -> None:
 def row(testbed: Testbed, tested: Topology, way: str) -> str:
     """Serve it for the looks, and count its entries after each."""
     pair, number = testbed.side_by_side, round(LOOK_S / SLICE_S)
-    assert pair, "it stands beside another one"
+    assert pair, "it stands next to another one"
     pair.flush()
     entries, made = [], []
     for look in range(LOOKS):

@@ -343,7 +343,7 @@ class Before(Rule):
         return used == looks[-1] or in_vain, None
 
 
-# Both beside each other.
+# Both next to each other.
 
 
 def answers_of(rows: Sequence[Row], tree: Path) -> list[dict[str, list[str]]]:

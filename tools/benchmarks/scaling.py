@@ -1,4 +1,4 @@
-"""What 1, 2, 4 and 8 PMD threads of Open vSwitch serve on one machine, beside tables 4 to 17 of 2022.
+"""What 1, 2, 4 and 8 PMD threads of Open vSwitch serve on one machine, next to tables 4 to 17 of 2022.
 
 Run by hand on a quiet machine of 18 CPUs or more, or of fewer for fewer threads:
 PYTHONPATH=libraries .venv/bin/python tools/benchmarks/scaling.py [--output FILE] [PREFIX]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# build.sh FOLDER: makes the disk of the lab's machine there: Debian from its packages, its kernel and initrd beside it,
+# build.sh FOLDER: makes the disk of the lab's machine there: Debian from its packages, its kernel and initrd next to it,
 # and the keys of both ends of SSH. As any user: fakechroot mounts nothing, and the disk gets what is in the root. What
 # is not finished is in FOLDER.new, which goes with this, whatever ends it.
 set -euo pipefail
@@ -25,7 +25,7 @@ trap 'rm -rf "$new"' EXIT
 trap 'trap "" TERM; kill -TERM 0; wait; exit 143' INT TERM
 ssh-keygen -q -t ed25519 -N '' -C lab-in-a-box -f "$new/key"
 
-# Its hooks run beside the new root, whose folder is their first argument.
+# Its hooks run next to the new root, whose folder is their first argument.
 export LAB_FILES=$here LAB_FOLDER=$new
 mmdebstrap --quiet --mode=fakechroot --variant=minbase --include="$packages" --aptopt='Acquire::Languages "none"' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \

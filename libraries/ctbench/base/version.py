@@ -5,7 +5,7 @@ import hashlib
 from ctbench import __version__
 from ctbench.base.paths import LIBRARIES, PORTS
 
-#: What figures depend on: our packages, which others are beside where the suite is installed, and what OVS' ports are.
+#: What figures depend on: our packages, which others are installed where the suite is, and what OVS' ports are.
 #: A record says of the row itself what else it depends on.
 _PARTS = (*(LIBRARIES / name for name in ("ConntrackSLA", "ctbench", "ctgen", "icount")), PORTS)
 

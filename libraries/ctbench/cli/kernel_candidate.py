@@ -29,7 +29,7 @@ from ctbench.testbed.testbed import Testbed
 
 #: The kind of DUT that counts instructions; the testbed that has nothing else is called the same.
 EMULATED = next(name for name, kind in KINDS.items() if "instructions" in kind.abilities)
-_A_KERNEL = 'a package of Linux (.deb), a bzImage with its modules beside it, or "distribution"'
+_A_KERNEL = 'a package of Linux (.deb), a bzImage with its modules next to it, or "distribution"'
 
 #: What ./run sla may end with so that there are counts of the base; floors do not matter there.
 _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
@@ -220,7 +220,7 @@ def _with_rows(
 
 def whole_kernel(option: str, given: str) -> str:
     """Return the kernel that an option names: `distribution`, or its absolute path after a check of the whole file: a
-    package has to unpack, an image to be complete, with its modules beside it. Raise `ConfigError` where it is not."""
+    package has to unpack, an image to be complete, with its modules next to it. Raise `ConfigError` where it is not."""
     if given == "distribution":
         return given
     path = Path(given).absolute()

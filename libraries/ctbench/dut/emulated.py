@@ -31,7 +31,7 @@ _KEEP_IMAGE = "keep one (docs/emulated.md), or take image: out of the testbed fi
 _KERNEL = valid(
     "distribution|/.*", "a kernel",
     '"distribution", or the absolute path of a package (.deb), of a folder with boot/vmlinuz-RELEASE and '
-    "lib/modules/RELEASE, or of a bzImage with its modules beside it",
+    "lib/modules/RELEASE, or of a bzImage with its modules next to it",
 )  # fmt: skip
 _IMAGE = valid(
     "/.*", "an image",
@@ -53,7 +53,7 @@ class EmulatedConfig(YamlModel):
     type: Literal["emulated"]
     host: Literal["sandbox"] = "sandbox"
     #: `distribution`: the package that `./run setup` unpacked; or another one (.deb), a folder as a package has it, or
-    #: a bzImage with its modules beside it.
+    #: a bzImage with its modules next to it.
     kernel: Annotated[str, _KERNEL]
     #: Machines for each topology, each with its own seed of the kernel's hash functions: their range is the
     #: uncertainty.

@@ -218,7 +218,7 @@ class Campaign(YamlModel):
     #: Shares of what is held at which a test of a rate then times packets, connections and replies, in trials as long
     #: as those at a floor; none: only half, where an SLA promises something of it.
     latency: list[Annotated[Ratio, Field(gt=0, lt=1)]] = Field(default_factory=list)
-    #: The load beside which the control plane works.
+    #: The load under which the control plane works.
     control_plane: ControlPlaneSettings = ControlPlaneSettings()
     #: How many connections are held, and how.
     table: TableTrials = TableTrials()

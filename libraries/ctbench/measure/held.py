@@ -23,7 +23,7 @@ from ctbench.traffic.generator import Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 
-#: Connections that a large table holds beside a load, where a floor promises no other number.
+#: Connections that a large table holds under a load, where a floor promises no other number.
 LARGE_TABLE = 1_000_000
 
 

@@ -68,7 +68,7 @@ class TrialsInTurn:
         return dict.fromkeys(broken or metrics, of_turns(self.code, said, tested[-1].reason))
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         """The result in words, for a reason."""
         rate = format_rate(self.load)
         if self.code is Code.HOLDS_AS_BASE:

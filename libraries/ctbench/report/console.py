@@ -160,7 +160,7 @@ def _cells(record: Record) -> Cells:
 
 def _row(cells: Cells, measured: int, verdict: int, width: int = TABLE_WIDTH) -> str:
     """Return a row of a table of `width` columns, whose last two cells have these widths. The name gets the space that
-    this row's floor leaves, and where that is too little, also the space beside the measured figure."""
+    this row's floor leaves, and where that is too little, also the space next to the measured figure."""
     spare = width - len(cells[0]) - len(cells[1]) - verdict - 6
     right = f"  {cells[1]}  {cells[2]:>{min(measured, max(spare, 0))}}  {cells[3]:<{verdict}}"
     room = max(8, width - len(right))

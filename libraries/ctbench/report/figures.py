@@ -363,15 +363,15 @@ def also_measured(record: Record) -> str:
     beside = _together(metric.name, record.values) if not promise or promise.kind == "absolute" else ()
     searched = (each.name for each in metrics.PDR_OF.values())
     told = {metric.name, *beside, *metrics.RELATIVE, *metrics.AT_EDGE, *metrics.AT_HALF, *searched}
-    return _said({each: value for each, value in record.values.items() if each not in told})
+    return _with_titles({each: value for each, value in record.values.items() if each not in told})
 
 
 def at_edge(record: Record) -> str:
     """Return the times at the rate that is held: `TCP connect time (p99) 210 us`."""
-    return _said({each: value for each, value in record.values.items() if each in metrics.AT_EDGE})
+    return _with_titles({each: value for each, value in record.values.items() if each in metrics.AT_EDGE})
 
 
-def _said(values: Mapping[str, float]) -> str:
+def _with_titles(values: Mapping[str, float]) -> str:
     known = [(metrics.METRICS[each], value) for each, value in values.items()]
     return "; ".join(f"{metric.title} {written(metric, value)}" for metric, value in known)
 

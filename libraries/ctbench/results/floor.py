@@ -294,9 +294,9 @@ class Floor:
 
     def __str__(self) -> str:
         """Return the thresholds in words: `new connections at least 48.2 k CPS, lost at most 0.02 %`."""
-        return ", ".join(self._said(each) for each in self.thresholds.values())
+        return ", ".join(self._in_words(each) for each in self.thresholds.values())
 
-    def _said(self, promised: Threshold) -> str:
+    def _in_words(self, promised: Threshold) -> str:
         metric = METRICS[promised.metric]
         said = f"{metric.title} {metric.bound} {metric.format(promised.limit)}"
         return f"{said} (of {promised.to})" if metric.name in ("ratio", "of_build") else said

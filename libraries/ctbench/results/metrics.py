@@ -232,10 +232,10 @@ METRICS: dict[str, Metric] = {
         Metric("latency_max", "latency (longest)", SECONDS, "lower", "detail"),
         #: Mean difference between successive packets: RFC 4689, section 3.2.5.
         Metric("latency_jitter", "jitter", SECONDS, "lower", "detail"),
-        #: Of messages beside connections, from the client to the server, and there and back.
+        #: Of messages next to connections, from the client to the server, and there and back.
         Metric("udp_latency_mean", "UDP latency (mean)", SECONDS, "lower", "detail", CONNECTIONS),
         Metric("udp_rtt_mean", "UDP round-trip time (mean)", SECONDS, "lower", "detail", CONNECTIONS),
-        #: Of ICMP packets of one flow beside connections.
+        #: Of ICMP packets of one flow next to connections.
         Metric("icmp_latency_p50", "ICMP latency (median)", SECONDS, "lower", "detail", CONNECTIONS),
         Metric("icmp_latency_p99", "ICMP latency (p99)", SECONDS, "lower", "detail", CONNECTIONS),
         Metric("icmp_latency_max", "ICMP latency (longest)", SECONDS, "lower", "detail", CONNECTIONS),

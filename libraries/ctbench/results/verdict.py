@@ -1,6 +1,6 @@
 """The rule of verdicts: whether a promise is met, missed or not measured, and every way in which a row can be red.
 
-A sampler yields evidence: the interval of an estimate, values, trials at a load, turns beside a base, or a fault with
+A sampler yields evidence: the interval of an estimate, values, trials at a load, turns next to a base, or a fault with
 its code. The promise is met where all of it is on the good side of the bound, and missed where all of it is on the
 other side. Else more samples are taken while the row's budget lasts; after that the promise is not measured, with what
 would have decided it.

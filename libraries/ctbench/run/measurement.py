@@ -67,7 +67,7 @@ class Plan:
     in_turn: Procedure | None = None
 
     def compared(self, floor: Floor, metrics: Collection[str]) -> list[Procedure]:
-        """Return the procedures that measure beside another topology, or a base, for these promised `metrics`."""
+        """Return the procedures that measure next to another topology, or a base, for these promised `metrics`."""
         found: list[Procedure] = []
         of_rate = self.promise.about == "rate"
         for metric in metrics:

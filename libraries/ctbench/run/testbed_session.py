@@ -122,7 +122,7 @@ class TestbedSession:
             else:
                 self.testbed.apply_pair(Setup(topology), other, test.profile, first)
         except TestbedError as error:
-            beside = f" beside {other.topology.key}" if other else ""
+            beside = f" next to {other.topology.key}" if other else ""
             raise type(error)(f"{topology.key} could not be set up{beside}: {error}") from error
 
     def _version(self, test: Measurement) -> str:

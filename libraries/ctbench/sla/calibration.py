@@ -311,7 +311,7 @@ def _written(
     said = []
     for test in tests:
         found = test.figures
-        said.append(f"{found.key}: {found.profile}: {found.metric.title}: {_said(test)}")
+        said.append(f"{found.key}: {found.profile}: {found.metric.title}: {_remark(test)}")
         if test.threshold:
             entry = floors.setdefault(found.key, {}).setdefault(found.profile, {})
             entry[found.metric.name] = test.threshold
@@ -336,7 +336,7 @@ def _conditions(figures: Figures, stock: Stock) -> dict[str, Any]:
     return own | rest
 
 
-def _said(test: Calibrated) -> str:
+def _remark(test: Calibrated) -> str:
     """Return the remark on a floor, or why the floor is missing."""
     found, bound = test.figures, test.bound
     if found.metric.name in COSTS:

@@ -82,7 +82,7 @@ def cpus_for_itself(config: TestbedConfig, usable: Sequence[int]) -> Sequence[in
     counts = all("instructions" in KINDS[dut.type].abilities for dut in config.duts)
     if not least_cpus(config) or config.oversubscribe or counts:
         return ()
-    return usable if "auto" in _said(config) else sorted(_named(config) & set(usable))
+    return usable if "auto" in _given_cpus(config) else sorted(_named(config) & set(usable))
 
 
 def _has_dut_here(config: TestbedConfig) -> bool:
@@ -114,7 +114,7 @@ def _share_out(configs: Sequence[TestbedConfig], cores: Sequence[Sequence[int]])
             "or auto."
         )
     free = [[cpu for cpu in core if cpu not in taken] for core in cores]
-    asking = [index for index, config in enumerate(configs) if "auto" in _said(config)]
+    asking = [index for index, config in enumerate(configs) if "auto" in _given_cpus(config)]
     parts = dict(zip(asking, _divide([core for core in free if core], len(asking)), strict=True))
     shares = [tuple(sorted((cpus & usable) | set(parts.get(index, ())))) for index, cpus in enumerate(named)]
     for config, share in zip(configs, shares, strict=True):
@@ -127,7 +127,7 @@ def _share_out(configs: Sequence[TestbedConfig], cores: Sequence[Sequence[int]])
     return shares
 
 
-def _said(config: TestbedConfig) -> list[object]:
+def _given_cpus(config: TestbedConfig) -> list[object]:
     """Return the testbed file's values for CPUs of this machine. The CPUs of a DUT on another host are left out."""
     plan = config.cpus
     ours = [config.generator_cpus or "auto"] if machine_of(config.generator.host) == LOCAL else []
@@ -136,7 +136,7 @@ def _said(config: TestbedConfig) -> list[object]:
 
 def _named(config: TestbedConfig) -> set[int]:
     pmd = config.cpus.pmd_named if _has_dut_here(config) else set()
-    return pmd.union(*(cpus for cpus in _said(config) if isinstance(cpus, list)))
+    return pmd.union(*(cpus for cpus in _given_cpus(config) if isinstance(cpus, list)))
 
 
 def _divide(cores: Sequence[Sequence[int]], parts: int) -> list[tuple[int, ...]]:

@@ -201,14 +201,14 @@ class Testbed:
         """Return the facts that the figures depend on: testbed file, DUT (with its machine), generator, the generator's
         machine. A part that no longer answers has the reason as its `trouble`."""
         measured = self._connected or (self._counter[0] if self._counter else None)
-        told = _told(measured.snapshot) if measured else {}
+        told = _answer_or_trouble(measured.snapshot) if measured else {}
         if self.in_turn and not self.in_turn.has_tested:  # what stands is the other side
             told = dict(self.in_turn.facts)
         return {
             "testbed": self.config.model_dump(mode="json"),
             "dut": told,
-            "generator": _told(self._connector.facts),
-            "machine": _told(lambda: self._hosts.machine(self.config.generator.host).as_record()),
+            "generator": _answer_or_trouble(self._connector.facts),
+            "machine": _answer_or_trouble(lambda: self._hosts.machine(self.config.generator.host).as_record()),
         }
 
     def capture(self) -> dict[str, str]:
@@ -413,7 +413,7 @@ def _frame_bytes(profile: Profile | None) -> int:
     return largest_frame(profile) if profile else 1514
 
 
-def _told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _answer_or_trouble(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the answer of `ask`, or its error as `trouble`: after a broken measurement, some parts answer no more."""
     try:
         return ask()

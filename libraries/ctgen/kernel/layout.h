@@ -228,7 +228,7 @@ struct parameters {
     int64_t at_once;
     int64_t udp_per_million;
     int64_t ended_by;
-    // Whether connections that stay half open are begun beside the load.
+    // Whether connections that stay half open are begun next to the load.
     int64_t half_open;
     // Ports of the clients and of the servers.
     int64_t port_min;

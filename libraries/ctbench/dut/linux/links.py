@@ -159,15 +159,15 @@ class CardLinks(Links):
             "cpus": list(self._cpus),
             "binding": f"interrupts of the receive queues on CPUs {list(self._cpus)}",
             "ring": {name: self._read(name, RING) for name in self.interfaces},
-            "offloads": {name: read_offloads(self._said(name, "-k")) for name in self.interfaces},
+            "offloads": {name: read_offloads(self._ethtool(name, "-k")) for name in self.interfaces},
             "not_set": list(self._not_set),
         }
 
-    def _said(self, name: str, option: str) -> str:
+    def _ethtool(self, name: str, option: str) -> str:
         return self._ip.host.run(["ethtool", option, name], check=False).stdout
 
     def _read(self, name: str, setting: CardSetting) -> str:
-        current = re.search(setting.shown, self._said(name, setting.read), re.DOTALL)
+        current = re.search(setting.shown, self._ethtool(name, setting.read), re.DOTALL)
         return current[1] if current else ""
 
     def _set(self, name: str, setting: CardSetting, value: str) -> None:

@@ -28,7 +28,7 @@ class Program:
         self._functions = known or _functions("nm", "-S", path) or _functions("nm", "-S", "-D", path)
         self._begins = [begin for begin, _, _ in self._functions]
         self._loaded = [
-            tuple(int(each, 16) for each in found) for found in _LOADED.findall(_said("readelf", "-lW", path))
+            tuple(int(each, 16) for each in found) for found in _LOADED.findall(_output("readelf", "-lW", path))
         ]
 
     def place(self, offset: int) -> str:
@@ -46,7 +46,7 @@ class Program:
     @property
     def build_id(self) -> str:
         """The ID of the build, in hexadecimal; empty where it has none."""
-        found = re.search(r"Build ID: ([0-9a-f]+)", _said("readelf", "-n", self._path))
+        found = re.search(r"Build ID: ([0-9a-f]+)", _output("readelf", "-n", self._path))
         return found[1] if found else ""
 
     def _named(self, address: int) -> str:
@@ -58,7 +58,7 @@ class Program:
 
     @cached_property
     def _frames(self) -> list[int]:
-        return sorted(int(begin, 16) for begin in _FRAME.findall(_said("readelf", "-wf", self._path)))
+        return sorted(int(begin, 16) for begin in _FRAME.findall(_output("readelf", "-wf", self._path)))
 
     @cached_property
     def _parts(self) -> dict[int, str]:
@@ -68,7 +68,9 @@ class Program:
         begins = set(self._frames)
         for begin, size, name in reversed(self._functions):  # of several names, that without underscores
             if "mutex" in name or "lll_" in name:
-                code = _said("objdump", "-d", f"--start-address={begin}", f"--stop-address={begin + size}", self._path)
+                code = _output(
+                    "objdump", "-d", f"--start-address={begin}", f"--stop-address={begin + size}", self._path
+                )
                 targets = {int(target, 16) for target in _CALLED.findall(code)} & begins
                 for target in targets:
                     if not self._named(target):
@@ -78,9 +80,9 @@ class Program:
 
 def _functions(*command: str | Path) -> list[tuple[int, int, str]]:
     """Return address, size and name of each function that has a size."""
-    found = _FUNCTION.findall(_said(*command))
+    found = _FUNCTION.findall(_output(*command))
     return sorted((int(begin, 16), int(size, 16), name) for begin, size, name in found)
 
 
-def _said(*command: str | Path) -> str:
+def _output(*command: str | Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False).stdout

@@ -38,7 +38,7 @@ _WAYS = {
 }
 #: Seconds that a package may take to be unpacked.
 _TIMEOUT_S = 120
-#: Programs of this machine that are used beside those of the packages.
+#: Programs of this machine that are used next to those of the packages.
 _PROGRAMS = (("ls", "-d", "/usr"), ("grep", "-V"), ("bash", "-c", "ldd --version"), ("ip", "-V"))
 #: The loader of Debian and Ubuntu does not look where RPMs have their libraries; this cache of it names those, too.
 _LIB64 = """

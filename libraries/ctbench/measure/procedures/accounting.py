@@ -27,7 +27,7 @@ _ASKED_AFTER_S = IDLE_S + 5.0
 _OTHER = {"client": "server", "server": "client"}
 
 
-def apart(trial: Trial, found: Accounts, header_bytes: int = HEADER_BYTES) -> float:
+def largest_deviation(trial: Trial, found: Accounts, header_bytes: int = HEADER_BYTES) -> float:
     """Return the largest share by which the table's counts lie outside of what came out and what the generator sent, in
     packets or bytes, of either side; 1 where the table counted nothing. `header_bytes`: of a frame that comes out."""
     return max((_outside(*each) for each in _compared(trial, found, header_bytes)), default=1.0)
@@ -75,7 +75,7 @@ def _accounting(bench: Bench, trials: Trials) -> Outcome:
         elif stay:
             made.faults.append(f"{stay} connections stayed in the flowtable for {IDLE_S:g} s without a packet")
         made.values = {
-            UNCOUNTED.name: apart(trial, end, header_bytes),
+            UNCOUNTED.name: largest_deviation(trial, end, header_bytes),
             OFFLOADED.name: taken / OPEN,
             FORGOTTEN.name: last.lost / OPEN,
         }

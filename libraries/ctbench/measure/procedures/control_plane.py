@@ -396,7 +396,7 @@ def flows_of(bench: Bench) -> float:
 
 TABLE_DUMP = timed(
     "table-dump",
-    "prints the connection table beside a load that the device under test holds alone",
+    "prints the connection table under a load that the device under test holds alone",
     ("dump_time",),
     lambda bench: table_dump(bench.dut, entries_of(bench), fills=True),
     abilities=("control plane", "dump"),
@@ -404,14 +404,14 @@ TABLE_DUMP = timed(
 )
 PORT_CHURN = timed(
     "port-churn",
-    "adds and deletes ports of the bridge beside a load that the device under test holds alone",
+    "adds and deletes ports of the bridge under a load that the device under test holds alone",
     ("port_add_time", "port_delete_time"),
     lambda bench: port_churn(plane_of(bench)),
     promised=Promise("port churn time", "control plane", "churn"),
 )
 REVALIDATION = timed(
     "revalidation",
-    "asks how long it took to look at all datapath flows, beside the load that keeps them alive",
+    "asks how long it took to look at all datapath flows, under the load that keeps them alive",
     ("revalidation_time",),
     lambda bench: revalidation(plane_of(bench), expected=flows_of(bench)),
     promised=Promise("revalidation time", "control plane", "revalidation", PACKETS, long=True),
@@ -426,7 +426,7 @@ SWEEP = timed(
 #: Three collections, and a second for what of the trial is not a whole period.
 STATISTICS = timed(
     "interface-statistics",
-    "looks for the collections of statistics in the main thread's CPU time, beside a load",
+    "looks for the collections of statistics in the main thread's CPU time, under a load",
     ("statistics_time",),
     lambda bench: statistics_of(plane_of(bench), bench.topology.idle_ports),
     least_s=3 * STATISTICS_PERIOD_S + 1,

@@ -121,7 +121,7 @@ _LOADS: tuple[type[Load], ...] = (Hold, Rate)
 _ABILITIES: tuple[Ability, ...] = ("connections", "removal")
 ENTRY_REMOVAL = timed(
     "entry-removal",
-    "removes one entry after the other of a table that holds very many, beside a load of new connections",
+    "removes one entry after the other of a table that holds very many, under a load of new connections",
     ("entry_removal_time",),
     partial(_removing, "entry_removal_time", _remove_one, _prove_one),
     least_s=_LEAST_S,
@@ -131,7 +131,7 @@ ENTRY_REMOVAL = timed(
 )
 ZONE_REMOVAL = timed(
     "zone-removal",
-    "removes the entries of one zone after the other of a table that holds very many, beside a load of new connections",
+    "removes the entries of one zone after the other of a table that holds very many, under a load of new connections",
     ("zone_removal_time",),
     partial(_removing, "zone_removal_time", _remove_zone, _prove_zone),
     least_s=_LEAST_S,
@@ -142,7 +142,7 @@ ZONE_REMOVAL = timed(
 #: Each time from a table that was filled again.
 TABLE_REMOVAL = timed(
     "table-removal",
-    "removes all entries of a table that holds very many, beside a load of new connections, three times",
+    "removes all entries of a table that holds very many, under a load of new connections, three times",
     ("table_removal_time",),
     partial(_removing, "table_removal_time", _remove_all, None),
     least_s=_LEAST_S,

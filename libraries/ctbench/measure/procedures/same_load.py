@@ -100,7 +100,7 @@ class SameLoad(OfRate):
     def _outcome(self, bench: Bench, tried: Sequence[TrialsInTurn]) -> Outcome:
         metric, code = self.metric(bench.profile), _code_of(tried)
         tested = next(each.made["tested"] for each in tried if each.code is code)
-        said, holds = "; ".join(each.said for each in tried), code is Code.HOLDS_AS_BASE
+        said, holds = "; ".join(each.sentence for each in tried), code is Code.HOLDS_AS_BASE
         if holds:
             proof = min((seen for seen in tested if seen.good), key=lambda seen: seen.trial.completed)
             most = max(proof.rate, _serves(bench, "tested") or 0.0)

@@ -139,7 +139,7 @@ def _beside_base(bench: Bench, trials: Trials) -> Outcome:
     if load <= promised:
         return _searched(sides.at("tested"), trials, searched)
     tried = _in_turn(sides, load)
-    metrics, said, tested = conditions_of(bench), tried.said, tried.made["tested"]
+    metrics, said, tested = conditions_of(bench), tried.sentence, tried.made["tested"]
     holds = tried.code is Code.HOLDS_AS_BASE
     if tried.code in (Code.BASE_TOO, Code.INVALID) or (holds and searched):
         found = _searched(sides.at("tested"), trials, searched)
@@ -204,7 +204,7 @@ class _Steady:
         self.bench, self.dut, self.profile = bench, bench.dut, bench.connections
         timeout_s = bench.topology.timeout_s or CLOSED_S
         self.sweep_s = self.dut.sweeps_within(timeout_s)
-        #: Seconds that an entry stays beside the sweep, and with it.
+        #: Seconds that an entry stays without the sweep, and with it.
         self.remembered_s = self.profile.lifetime_s + timeout_s
         self.whole_s = self.remembered_s + self.sweep_s
         #: Seconds for which the table is filled, and for which a rate is offered then.

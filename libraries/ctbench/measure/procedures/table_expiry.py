@@ -346,7 +346,7 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
         return Outcome.not_held(LOSS, alone)
     watch, opened, took_s = watch_of(bench), 0, 0.0
 
-    def beside(number: int) -> Observation:
+    def while_expiring(number: int) -> Observation:
         """Open connections and leave them, and offer the load for their timeout and a sweep of the table."""
         made = TableTrial(bench, Hold(with_spare(connections), how.opened_per_s), number)
 
@@ -370,7 +370,7 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
         return replace(seen, conditions={"loss_ratio": may_lose}, wrong=wrong)
 
     # Once: what is left to expire is a million connections, which take minutes.
-    seen = trials.make("beside", beside, load.per_s, most=1)
+    seen = trials.make("beside", while_expiring, load.per_s, most=1)
     if took_s > bench.timeout_s:
         why = f"{connections} connections took {took_s:.0f} s to open: the first were forgotten meanwhile"
         return Outcome.nothing(LOSS, "dut", why)
@@ -382,8 +382,8 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
         seen.generator_fault
         or seen.wrong
         or (
-            f"{format_count(connections)} entries expired beside {format_rate(load.per_s)}: "
-            f"{format_ratio(lost)} of it lost, {_said(waited)} connect time (p99), {_said(before)} alone"
+            f"{format_count(connections)} entries expired while {format_rate(load.per_s)} were offered: "
+            f"{format_ratio(lost)} of it lost, {_in_seconds(waited)} connect time (p99), {_in_seconds(before)} alone"
         )
     )
     invalid = seen.state == "invalid"
@@ -449,7 +449,7 @@ def _decide(floor: Floor, waited: float | None, seen: Observation, reason: str) 
     return found
 
 
-def _said(seconds: float | None) -> str:
+def _in_seconds(seconds: float | None) -> str:
     return "no" if seconds is None else _WAITED.format(seconds)
 
 

@@ -11,7 +11,7 @@ from ctbench.base.units import format_count
 from ctbench.results.verdict import Word
 
 #: How values of an axis are placed. `loss`: no loss at the low end, then logarithmic up to everything; `share`: from a
-#: bit below the least to a bit above the most; `labels`: beside each other.
+#: bit below the least to a bit above the most; `labels`: next to each other.
 Scale = Literal["linear", "log", "loss", "share", "labels"]
 Mark = Literal["dot", "cross", "ring"]
 

@@ -9,7 +9,7 @@ shown up as retransmissions; the sustain phase between two readings; the drain, 
 open ones end by themselves; then the stop, which would cut open ones off.
 
 TRex also reports single connections (`get_flow_info`: retransmissions and round-trip time of each), and measures the
-latency of packets that it sends beside them. UDP messages that the servers answer (udp_latency.cpp) are of many flows,
+latency of packets that it sends next to them. UDP messages that the servers answer (udp_latency.cpp) are of many flows,
 but TRex reports only the sum of their times. ICMP requests of the first client that the first server answers
 (`latency_pps`) have a histogram, but are of one flow, over IPv4. TRex reports no time of a handshake.
 """
@@ -121,8 +121,8 @@ def limitations(profile: ConnectionProfile) -> list[str]:
 
 
 def measures(profile: ConnectionProfile) -> list[str]:
-    """Return how ASTF measures what it reports beside the connections, for the record."""
-    beside = f"beside the connections ({LATENCY_PPS} each way per second, at most {_LATENCY_SHARE:.0%} of them)"
+    """Return how ASTF measures what it reports next to the connections, for the record."""
+    beside = f"next to the connections ({LATENCY_PPS} each way per second, at most {_LATENCY_SHARE:.0%} of them)"
     notes = [f"UDP latency: in the mean, of messages of {TIMED_FLOWS} flows {beside}"]
     if profile.ip_version == 4:
         notes.append(
@@ -134,7 +134,7 @@ def measures(profile: ConnectionProfile) -> list[str]:
 
 
 def _port(profile: ConnectionProfile, stream: bool, is_short: bool) -> int:
-    """Return the server's port. Short connections have another server program, and so a port beside it."""
+    """Return the server's port. Short connections have another server program, and so a port next to it."""
     port = profile.tcp_port if stream else profile.udp_port
     return port if not is_short else port + 1 if port < _LAST_PORT else port - 1
 
@@ -308,12 +308,12 @@ def trial_of(
 
 
 def latency_pps(load: float) -> int:
-    """Return the latency packets per second and direction beside a load."""
+    """Return the latency packets per second and direction under a load."""
     return max(1, round(min(LATENCY_PPS, _LATENCY_SHARE * load)))
 
 
 def timed_spec(profile: ConnectionProfile, load: float) -> Spec:
-    """Return the description of the timed messages beside a load. They are a profile of their own in TRex, so that none
+    """Return the description of the timed messages under a load. They are a profile of their own in TRex, so that none
     is counted among the connections, and go to a port that these do not have."""
     per_s = latency_pps(load)
     flows = min(TIMED_FLOWS, per_s)

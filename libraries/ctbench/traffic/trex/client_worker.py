@@ -65,7 +65,7 @@ class Session:
             try:
                 self.api[mode] = importlib.import_module(f"trex.{mode}.api")
             except Exception as error:
-                why = f"there is no module {error.name}" if isinstance(error, ModuleNotFoundError) else _said(error)
+                why = f"there is no module {error.name}" if isinstance(error, ModuleNotFoundError) else _message(error)
                 raise Refusal(f"TRex' client in {self._folder} cannot be loaded: {why}.") from error
         return self.api[mode]
 
@@ -83,7 +83,7 @@ class Session:
             found = dict(client.probe_server())
         except Exception as error:
             raise Refusal(
-                f"No TRex server answers at {self._where} ({_said(error)}): start it there with `{command}`, or say "
+                f"No TRex server answers at {self._where} ({_message(error)}): start it there with `{command}`, or say "
                 "server: start in the testbed file."
             ) from error
         if found.get("mode", "").lower() != mode:
@@ -95,7 +95,7 @@ class Session:
         try:
             client.connect()
         except Exception as error:
-            if "ersion" in (said := _said(error)):
+            if "ersion" in (said := _message(error)):
                 mismatch = f"TRex' client in {self._folder} does not suit the server at {self._where}: {said}."
                 raise Refusal(mismatch) from error
             raise Refusal(f"The TRex server at {self._where} did not let us in: {said}.") from error
@@ -143,7 +143,7 @@ class Session:
             if owners:
                 held = f"{ports_of} are held by {' and '.join(map(str, owners))}: end that first."
                 raise Refusal(held, owners) from error
-            raise Refusal(f"{ports_of} cannot be taken: {_said(error)}.") from error
+            raise Refusal(f"{ports_of} cannot be taken: {_message(error)}.") from error
 
     def _describe_ports(self) -> list[dict[str, Any]]:
         described = []
@@ -158,7 +158,7 @@ class Session:
         return described
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """Return TRex' message on one line, without a full stop."""
     return " ".join(str(error).replace("*** [RPC] - ", "").split()).rstrip(".") or type(error).__name__
 
@@ -208,7 +208,7 @@ def astf_start(
 
 
 def astf_timed(session: Session, spec: Arguments, duration_s: float) -> None:
-    """Start the timed messages beside the connections, unless the client knows no add-ons of programs."""
+    """Start the timed messages next to the connections, unless the client knows no add-ons of programs."""
     client, api = session.require(), session.load("astf")
     session.memory[TIMED] = "addon" in inspect.signature(api.ASTFProgram).parameters
     if session.memory[TIMED]:
@@ -394,7 +394,7 @@ def answer(session: Session, request: Arguments) -> dict[str, Any]:
         return {"error": str(refusal), "owners": refusal.owners}
     except Exception as error:
         traceback.print_exc()
-        return {"error": f"TRex: {name}: {_said(error)}", "owners": []}
+        return {"error": f"TRex: {name}: {_message(error)}", "owners": []}
 
 
 def _read(connection: socket.socket, requests: "queue.Queue[bytes | None]") -> None:

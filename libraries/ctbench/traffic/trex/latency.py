@@ -1,5 +1,5 @@
 """Latency as TRex reports it: one-way latency from the histograms of its latency packets (time_histogram.cpp), those of
-a stream in STL and ICMP packets beside the connections in ASTF; and the mean latency of its messages over UDP.
+a stream in STL and ICMP packets next to the connections in ASTF; and the mean latency of its messages over UDP.
 
 The bins have one decimal digit: 10 to below 20 us, … 90 to below 100 us, 100 to below 200 us, and so on; times below
 10 us are one bin. So a percentile is known to one digit only: the upper end of its bin, a latency that was not

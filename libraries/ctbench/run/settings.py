@@ -16,7 +16,7 @@ from ctbench.dut.registry import KINDS, abilities, check_kind, check_set_up
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Procedure, Promise
-from ctbench.results.floor import Floor
+from ctbench.results.floor import Floor, build_in_words
 from ctbench.run.measurement import plan
 from ctbench.sla.floors import FloorEntry, Floors
 from ctbench.testbed.config import TestbedConfig
@@ -74,8 +74,11 @@ class RunSettings:
         # The distribution's is in /usr.
         both = ["/usr" if each == "distribution" else each for each in (tested, floors.of_build.base)]
         if len(set(map(os.path.realpath, both))) == 1:
+            # As they were given: packages are unpacked below a folder that users do not know.
+            theirs = quoted(base) if base else build_in_words(floors.of_build.base)
             raise ConfigError(
-                f"CANDIDATE: {quoted(tested)} is the base itself.\n  Expected another build, or another -v BASE:PREFIX."
+                f"CANDIDATE: {quoted(candidate)} is the same build as its base, {theirs}.\n"
+                "  Expected another build, or another -v BASE:PREFIX."
             )
         read = read.with_build(tested)
         read.check_build(floors.of_build.base)

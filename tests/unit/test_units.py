@@ -99,6 +99,7 @@ def test_an_estimate_of_a_ratio_says_its_interval_and_the_end_that_decides_where
     near, wide = Estimate(1.036, "ratio", 1.02, 1.052), Estimate(0.865, "ratio", 0.534, 0.961)
     assert (near.as_share(0.97), near.as_share(0.97, tenths=True)) == ("104 % ± 1.6 %", "103.6 % ± 1.6 %")
     assert near.difference == "+3.6 % ± 1.6 %"
+    assert Estimate(0.9997, "ratio", 0.9977, 1.0017).difference == "+0.0 % ± 0.2 %"  # not -0.0
     assert (near.deciding_end(0.97), wide.deciding_end(0.97)) == ("", "at most 96.1 %")
     assert wide.as_share(0.5) == "at least 53.4 % (86.5 % (53.4 to 96.1 %))"
     assert (wide.as_share(0.6), Estimate(0.642).as_share(0.6)) == ("86.5 % (53.4 to 96.1 %)", "64.2 %")

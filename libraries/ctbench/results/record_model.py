@@ -121,7 +121,7 @@ class Estimate:
     @property
     def difference(self) -> str:
         """The difference from a ratio of 1: `-1.2 % ± 1.4 %`."""
-        return f"{(self.value - 1) * 100:+.1f} % ± {self.reach * 100:.1f} %"
+        return f"{(self.value - 1) * 100:+z.1f} % ± {self.reach * 100:.1f} %"
 
 
 def in_order(low: float | None, high: float | None) -> None:

@@ -84,7 +84,7 @@ def _memory(bench: Bench, trials: Trials) -> Outcome:
     if each <= 0:
         return Outcome.nothing(MEMORY, "dut", "the memory of the DUT does not grow with its table")
     again = [_grown(before, now) / now.found for (_, before), (_, now) in pairwise(fills)]
-    shown = [f"{grown:+,.1f}" for grown in again]
+    shown = [f"{grown:+z,.1f}" for grown in again]
     reason = (
         f"{format_count(full.found - few.found)} connections took {_grown(few, full) / 2**20:.1f} MiB; each time that "
         f"the table was emptied and filled again, memory grew by {', '.join(shown[:-1])} and {shown[-1]} bytes a "

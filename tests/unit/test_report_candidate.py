@@ -37,7 +37,7 @@ def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = 
         low=ratio - reach, high=ratio + reach, margin_pct=(ratio / 0.97 - 1) * 100, met=met, undecided=undecided,
     )  # fmt: skip
     rates = {"tested": 120_400 * ratio, "other": 120_400.0}
-    products = {"tested": "Open vSwitch 3.3.0", "other": f"Open vSwitch {base}"}
+    products = {"tested": f"Open vSwitch {changes.pop('ours', '3.3.0')}", "other": f"Open vSwitch {base}"}
     sides = {
         side: SideRecord(
             key=KEY, product=products[side], build="distribution" if side == "other" else "",
@@ -167,6 +167,13 @@ def accepted_of_table() -> Record:
 def test_the_headline_has_the_figures_of_the_run(rows: list[Record], said: str) -> None:
     named = said.format("Connection tracking with short-lived connections")
     assert candidate.sentence(rows) == f"Open vSwitch 3.3.0 against 3.1.0: {named}"
+
+
+def test_packages_are_named_whole() -> None:
+    of_packages = row(1.0, ours="3.1.0 (switch 3.1.0-2)", base="3.1.0 (switch 3.1.0-3)")
+    assert candidate.sentence([of_packages]).startswith(
+        "Open vSwitch 3.1.0 (switch 3.1.0-2) against 3.1.0 (switch 3.1.0-3): "
+    )
 
 
 def test_a_row_that_lost_is_named_with_its_cpus_and_queues_where_those_of_the_rows_differ() -> None:

@@ -156,7 +156,9 @@ def _count(number: int, word: str, more: str = "") -> str:
 def _versus(pair: PairRecord) -> str:
     ours, theirs = pair.tested.product or "The candidate", pair.other.product or "the base"
     if ours != theirs:
-        return f"{ours} against {theirs.removeprefix(ours.rpartition(' ')[0] + ' ')}"
+        # Packages follow in brackets, with versions of their own.
+        name = ours.partition(" (")[0].rpartition(" ")[0]
+        return f"{ours} against {theirs.removeprefix(f'{name} ')}"
     base = "the packaged build" if pair.other.build == "distribution" else f"the one in {pair.other.build}"
     return f"{ours} against {base}"
 
